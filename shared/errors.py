@@ -1,0 +1,161 @@
+"""Everything Sluice raises on purpose.
+
+    SluiceError                 has a `code` that peers, logs and metrics use
+     +- BadInput                somebody sent or wrote what can't be read; the sender is at fault
+     |   +- BadMessage          a frame that is no message of its direction
+     |   +- UnknownMessage      a well-formed message with a tag of another version
+     |   +- BadToken            a token that is expired, forged or for something else
+     |   +- BadRecord           a record in Redis of the wrong shape
+     |   +- BadSdp              a session description that is garbage or lacks what we need
+     |   +- BadPacket           a datagram that is no RTP, RTCP or STUN we can read
+     |   +- BadSetting          a setting that can't be used, with the fix in the sentence
+     +- Refused                 understood, and the answer is no; `code` says why
+     +- StoreUnavailable        Redis did not answer in time; the caller goes on with what it last knew
+
+Errors keep their facts as attributes and compose their sentence from them.
+"""
+
+from __future__ import annotations
+
+
+class SluiceError(Exception):
+    """The root; `code` is a stable kebab-case word, safe as a metric label."""
+
+    code = "internal"
+
+    def sentence(self) -> str:
+        """The error as one sentence for people."""
+        return self.code
+
+    def __str__(self) -> str:
+        return self.sentence()
+
+
+class BadInput(SluiceError):
+    """What a peer, a file, an environment variable or Redis gave us can't be used."""
+
+    code = "bad-input"
+
+
+class BadMessage(BadInput):
+    """A frame that is no message of its direction."""
+
+    code = "bad-message"
+
+    def __init__(self, *, direction: str, detail: str) -> None:
+        super().__init__()
+        self.direction = direction
+        self.detail = detail
+
+    def sentence(self) -> str:
+        return f"not a {self.direction} message: {self.detail}"
+
+
+class UnknownMessage(BadInput):
+    """A tag this version does not know; skip it, the connection is fine (requirement D9)."""
+
+    code = "unknown-message"
+
+    def __init__(self, *, direction: str, tag: str) -> None:
+        super().__init__()
+        self.direction = direction
+        self.tag = tag
+
+    def sentence(self) -> str:
+        return f"{self.direction} message of unknown type {self.tag!r}"
+
+
+class BadToken(BadInput):
+    """A token that does not open what was asked for. `reason`: `malformed`, `expired`, `forged`, `wrong-audience`,
+    `bad-claims`."""
+
+    code = "bad-token"
+
+    def __init__(self, *, reason: str, detail: str = "") -> None:
+        super().__init__()
+        self.reason = reason
+        self.detail = detail
+
+    def sentence(self) -> str:
+        return f"token refused ({self.reason}){': ' + self.detail if self.detail else ''}"
+
+
+class BadRecord(BadInput):
+    """A record in Redis of the wrong shape; it is skipped and counted."""
+
+    code = "bad-record"
+
+    def __init__(self, *, key: str, detail: str) -> None:
+        super().__init__()
+        self.key = key
+        self.detail = detail
+
+    def sentence(self) -> str:
+        return f"record {self.key} can't be read: {self.detail}"
+
+
+class BadSdp(BadInput):
+    """A session description that is garbage, or that lacks something; `detail` names what."""
+
+    code = "bad-sdp"
+
+    def __init__(self, *, detail: str) -> None:
+        super().__init__()
+        self.detail = detail
+
+    def sentence(self) -> str:
+        return f"session description refused: {self.detail}"
+
+
+class BadPacket(BadInput):
+    """A datagram, or part of one, that can't be read as what it claims to be."""
+
+    code = "bad-packet"
+
+    def __init__(self, *, protocol: str, detail: str) -> None:
+        super().__init__()
+        self.protocol = protocol
+        self.detail = detail
+
+    def sentence(self) -> str:
+        return f"bad {self.protocol} packet: {self.detail}"
+
+
+class BadSetting(BadInput):
+    """A setting that can't be used; the sentence names the setting and the fix."""
+
+    code = "bad-setting"
+
+    def __init__(self, *, setting: str, detail: str) -> None:
+        super().__init__()
+        self.setting = setting
+        self.detail = detail
+
+    def sentence(self) -> str:
+        return f"{self.setting}: {self.detail}"
+
+
+class Refused(SluiceError):
+    """Understood and declined. Codes in use: see `shared.messages.codes`."""
+
+    def __init__(self, code: str, detail: str = "") -> None:
+        super().__init__()
+        self.code = code
+        self.detail = detail
+
+    def sentence(self) -> str:
+        return f"{self.code}{': ' + self.detail if self.detail else ''}"
+
+
+class StoreUnavailable(SluiceError):
+    """Redis did not answer in time. Media, sessions and placement go on with the last known state (invariant 5)."""
+
+    code = "store-unavailable"
+
+    def __init__(self, *, operation: str, detail: str) -> None:
+        super().__init__()
+        self.operation = operation
+        self.detail = detail
+
+    def sentence(self) -> str:
+        return f"Redis can't do {self.operation}: {self.detail}"

@@ -1,0 +1,78 @@
+"""Every key, channel and lifetime in Redis. All keys of a fleet share one hash tag, so that scripts work on a Cluster."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+SFU_TTL_S = 45
+"""Presence of an SFU is lost when no router has written it for this long (jicofo's 45 s)."""
+NOT_PLACEABLE_AFTER_S = 5.0
+"""An SFU not heard of for this long gets no new work, but is not dead (LiveKit)."""
+ROUTER_TTL_S = 15
+PLAYER_LEASE_S = 40
+"""A player's place in its room outlives its router by more than the resume window of 25 s."""
+ROOM_TTL_S = 120
+"""A room's keys go when nobody has renewed a player there for this long."""
+COMMAND_TTL_S = 600
+EXIT_TTL_S = 3600
+DRAIN_REPORTS_KEPT = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """The names of one fleet's keys; several fleets can share a Redis under different names."""
+
+    fleet: str = "sluice"
+
+    def _key(self, *parts: str) -> str:
+        return ":".join((f"{{{self.fleet}}}", *parts))
+
+    def sfu(self, sfu: str) -> str:
+        """String: SfuState as JSON."""
+        return self._key("sfu", sfu)
+
+    def sfu_stamps(self, sfu: str) -> str:
+        """Hash: incarnation, revision, started_at, cordoned_at; what scripts compare without parsing JSON."""
+        return self._key("sfu", sfu, "stamps")
+
+    @property
+    def sfus(self) -> str:
+        """Set: ids of SFUs that may have a record."""
+        return self._key("sfus")
+
+    def router(self, router: str) -> str:
+        """String: RouterRecord."""
+        return self._key("router", router)
+
+    @property
+    def routers(self) -> str:
+        """Set: ids of routers that may have a record."""
+        return self._key("routers")
+
+    def room(self, room: str) -> str:
+        """Hash: `version`, `place`, `p:<player>`, `b:<publication>`, `e:<identity>`."""
+        return self._key("room", room)
+
+    def room_leases(self, room: str) -> str:
+        """Sorted set: player -> end of its lease by Redis' clock [ms]."""
+        return self._key("room", room, "leases")
+
+    @property
+    def exits(self) -> str:
+        """Hash: `<scope>:<target>` -> ExitOrder."""
+        return self._key("exits")
+
+    @property
+    def commands(self) -> str:
+        """Hash: SFU id -> SfuCommand, the newest."""
+        return self._key("commands")
+
+    @property
+    def drain_reports(self) -> str:
+        """List: DrainReport, newest first, capped."""
+        return self._key("drain-reports")
+
+    @property
+    def wake(self) -> str:
+        """Channel: hints that something changed; `sfu <id>`, `room <id>`, `exit`, `command <sfu>`. Never the truth."""
+        return self._key("wake")

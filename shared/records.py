@@ -1,0 +1,322 @@
+"""Every record kept in Redis, and how one is read and rewritten without losing what a newer version put there (D1)."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any, TypeVar
+
+import msgspec
+
+from shared.errors import BadRecord
+
+
+class SfuStatus(StrEnum):
+    """The application's word on an SFU; liveness and health are other matters (invariant 3)."""
+
+    ONLINE = "ONLINE"
+    """Takes new work."""
+    CORDONED = "CORDONED"
+    """Takes no new work, forwards everything it carries."""
+    TERMINATING = "TERMINATING"
+    """Runs its final sequence; gone within seconds."""
+    UNKNOWN = "UNKNOWN"
+    """A value of a newer version: alive, not placeable. Never written."""
+
+
+class DrainCause(StrEnum):
+    """What began a drain."""
+
+    SIGTERM = "sigterm"
+    """The process got SIGTERM: can't be taken back."""
+    OPERATOR = "operator"
+    """Somebody cordoned or drained it by hand: `uncordon` takes it back."""
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A JSON record. Use `read_record` and `write_record`: they keep fields this version does not know."""
+
+
+class LoadParts(Record, frozen=True, kw_only=True):
+    """What a node's load is made of. `None` means "don't know", which is not zero (invariant 4)."""
+
+    cpu: float | None = None
+    """CPU used now, as a share of the node's cores [0..1]."""
+    sysload: float | None = None
+    """One-minute load average per core."""
+    egress_bps: float | None = None
+    """Bits sent a second, from byte deltas."""
+    ingress_bps: float | None = None
+    """Bits received a second."""
+    streams: int | None = None
+    """Forwarded outbound streams."""
+    rooms: int | None = None
+    """Rooms with a player here."""
+    clients: int | None = None
+    """Players connected here."""
+    tracks: int | None = None
+    """Published tracks here."""
+
+
+class Capacities(Record, frozen=True, kw_only=True):
+    """What a node can carry (A2)."""
+
+    egress_mbps: float = 700.0
+    """Egress ceiling [Mbit/s]: 70 % of a 1 Gbit/s port."""
+    streams: int = 1200
+    """Ceiling of forwarded outbound streams."""
+    cores: int = 1
+    """Cores the node may use."""
+
+
+class Drain(Record, frozen=True, kw_only=True):
+    """The facts of a drain in progress."""
+
+    cause: str = DrainCause.OPERATOR.value
+    """A `DrainCause`."""
+    by: str = ""
+    """Who: `signal`, or the operator's name."""
+    reason: str = ""
+    """Why, in the operator's words."""
+    exit_when_empty: bool = True
+    """False for a plain hand cordon, which holds the SFU and never ends it."""
+    elapsed_s: float = 0.0
+    """Seconds since the drain began, by the SFU's monotonic clock, as of this revision."""
+    drain_max_s: float | None = None
+    """Seconds after its beginning at which the remaining players are asked to move; None: never."""
+    grace_s: float | None = None
+    """Seconds after its beginning at which the process is killed from outside; None: no such bound."""
+    asking: bool = False
+    """Past `drain_max_s`: the remaining players are being asked to move."""
+    since_at: float | None = None
+    """When it began, by the Redis server's clock [Unix seconds]; None until a router has stamped it."""
+    command: str = ""
+    """Id of the operator's command that caused it."""
+
+
+class SfuState(Record, frozen=True, kw_only=True):
+    """One SFU as routers, operators and Redis know it. Merged by `(incarnation, revision)`, never by time."""
+
+    address: str
+    """Websocket URL at which players reach it."""
+    load: float | None = None
+    """Node load (A1): the fullest of its parts, 1.0 at the ceiling. None: no report yet."""
+    status: str | None = None
+    """A `SfuStatus`; missing means ONLINE. Use `status_of`, which also reads values of newer versions."""
+    sfu: str = ""
+    """Id; an older program's record has none, then the address is the id. Use `sfu_id`."""
+    incarnation: int = 0
+    """Grows with each start of an SFU of this id."""
+    revision: int = 0
+    """Grows with each report of one incarnation."""
+    cell: str = "default"
+    """The cell it belongs to."""
+    version: str = ""
+    """Version label of the release it runs."""
+    warmed_up: bool = False
+    """Has forwarded its first packet since it started."""
+    capacities: Capacities = Capacities()
+    load_parts: LoadParts = LoadParts()
+    drain: Drain | None = None
+    """Present while cordoned or terminating."""
+    players: int | None = None
+    """Player sessions here, subscribe-only ones included."""
+    producers: int | None = None
+    consumers: int | None = None
+    started_at: float | None = None
+    """First seen, by the Redis server's clock [Unix seconds]; stamped by routers."""
+    extra: dict[str, Any] | None = None
+    """Fields of a newer version, kept for the next rewrite. Never a wire field of its own."""
+
+
+def status_of(state: SfuState) -> SfuStatus:
+    """The status, with missing read as ONLINE and an unfamiliar value as UNKNOWN (D1)."""
+    if state.status is None:
+        return SfuStatus.ONLINE
+    try:
+        return SfuStatus(state.status)
+    except ValueError:
+        return SfuStatus.UNKNOWN
+
+
+def sfu_id(state: SfuState) -> str:
+    """The SFU's id; an older record is identified by its address."""
+    return state.sfu or state.address
+
+
+def version_of(state: SfuState) -> tuple[int, int]:
+    """`(incarnation, revision)`: the only order between two states of one SFU (invariant 2)."""
+    return (state.incarnation, state.revision)
+
+
+class Presence(Record, frozen=True, kw_only=True):
+    """What a player says of itself; the inputs of the rule "safe to move" (D5)."""
+
+    at_desk: bool = True
+    in_ambient_meeting: bool = False
+    in_conversation: bool = False
+
+
+class StayReason(Record, frozen=True, kw_only=True):
+    """Why a player has not moved off a cordoned SFU."""
+
+    sfu: str
+    move: bool = False
+    reason: str = ""
+
+
+class PlayerRecord(Record, frozen=True, kw_only=True):
+    """A player of a room, as every router and player of the room sees it."""
+
+    player: str
+    """Session id; public."""
+    identity: str
+    name: str = ""
+    sfu: str = ""
+    """The SFU it publishes to."""
+    presence: Presence = Presence()
+    stay: StayReason | None = None
+    """Its last decision about a cordoned SFU it is on."""
+    router: str = ""
+    """The router that holds its websocket."""
+    epoch: int = 0
+    """Grows with each join of an identity in this room; the newest wins."""
+    extra: dict[str, Any] | None = None
+
+
+class PublicationRecord(Record, frozen=True, kw_only=True):
+    """A track that a player publishes. Its id survives moves; its generation grows with each."""
+
+    publication: str
+    player: str
+    """Session id of the publisher."""
+    kind: str
+    """`audio` or `video`."""
+    source: str = ""
+    """`camera`, `microphone`, `screen`, or the app's own word."""
+    sfu: str = ""
+    """Where to subscribe from (P6)."""
+    generation: int = 1
+    extra: dict[str, Any] | None = None
+
+
+class RoomPlacement(Record, frozen=True, kw_only=True):
+    """Which SFU new work of a room goes to."""
+
+    sfu: str
+    generation: int = 1
+    """Grows with each change of `sfu`."""
+
+
+class RouterRecord(Record, frozen=True, kw_only=True):
+    """A router that is alive, and where to ask it."""
+
+    router: str
+    http: str = ""
+    """Base URL of its HTTP API."""
+    ws: str = ""
+    """URL players connect to."""
+    version: str = ""
+    players: int = 0
+    sfus: tuple[str, ...] = ()
+    """SFUs linked to it."""
+    extra: dict[str, Any] | None = None
+
+
+class ExitScope(StrEnum):
+    """Whom a forced termination is for (D8)."""
+
+    ALL_CORDONED = "all-cordoned"
+    VERSION = "version"
+    SFU = "sfu"
+
+
+class ExitOrder(Record, frozen=True, kw_only=True):
+    """A forced termination: every cordoned SFU in scope that was cordoned and started before `at` exits at once."""
+
+    scope: str
+    """An `ExitScope`."""
+    at: float
+    """When it was given, by the Redis server's clock [Unix seconds]."""
+    target: str = ""
+    """Version label or SFU id; empty for all."""
+    by: str = ""
+
+
+class CommandVerb(StrEnum):
+    """What an operator tells one SFU through Redis and the routers linked to it (D12)."""
+
+    CORDON = "cordon"
+    DRAIN = "drain"
+    UNCORDON = "uncordon"
+
+
+class SfuCommand(Record, frozen=True, kw_only=True):
+    """The newest operator's command for one SFU."""
+
+    command: str
+    """Unique id; an SFU applies it once."""
+    verb: str
+    """A `CommandVerb`."""
+    sfu: str
+    by: str = ""
+    reason: str = ""
+    at: float = 0.0
+    """When, by the Redis server's clock [Unix seconds]."""
+
+
+class DrainReport(Record, frozen=True, kw_only=True):
+    """What one drain came to (D10), written once by the SFU's final sequence."""
+
+    sfu: str
+    version: str = ""
+    cause: str = ""
+    outcome: str = ""
+    """`empty`, `grace`, `forced`."""
+    to_exit_s: float = 0.0
+    """Seconds from the cordon to the end."""
+    players_at_cordon: int = 0
+    players_at_exit: int = 0
+    producers_at_exit: int = 0
+    consumers_at_exit: int = 0
+    asked: int = 0
+    """Players that were asked to move at `drain_max`."""
+    evicted: int = 0
+    """Players that were still there when the transports were closed."""
+    last_move_s: float | None = None
+    """Seconds from the cordon to the last player's leaving of its own will."""
+    conversations_s: tuple[float, ...] = ()
+    """For each player that left during the drain: seconds it stayed on after the cordon."""
+
+
+R = TypeVar("R", bound=Record)
+
+_decoders: dict[type[Record], msgspec.json.Decoder[Any]] = {}
+
+
+def read_record(kind: type[R], raw: bytes | str, *, key: str = "") -> R:
+    """Decode a record, keeping unknown fields in `extra` where the kind has one.
+
+    Raises `BadRecord` with the key when it is no JSON object of that shape.
+    """
+    decoder = _decoders.get(kind)
+    if decoder is None:
+        decoder = _decoders[kind] = msgspec.json.Decoder(kind)
+    try:
+        record: R = decoder.decode(raw)
+        if "extra" not in kind.__struct_fields__:
+            return record
+        fields: dict[str, Any] = msgspec.json.decode(raw, type=dict[str, Any])
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        raise BadRecord(key=key, detail=str(error)[:200]) from None
+    unknown = {name: value for name, value in fields.items() if name not in kind.__struct_fields__}
+    return msgspec.structs.replace(record, extra=unknown or None)
+
+
+def write_record(record: Record) -> bytes:
+    """Encode a record; fields kept in `extra` come back where they were found, at the top level."""
+    extra: dict[str, Any] | None = getattr(record, "extra", None)
+    if not extra:
+        return msgspec.json.encode(record)
+    fields = msgspec.to_builtins(record)
+    fields.pop("extra", None)
+    return msgspec.json.encode({**extra, **fields})

@@ -1,0 +1,126 @@
+"""Tokens: JWTs signed with the fleet's secret (HS256), each bound to one audience and checked against the wall clock."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeVar
+
+import jwt
+import msgspec
+
+from shared.errors import BadSetting, BadToken
+
+SFU_TOKEN_TTL_S = 60.0
+"""An SFU token is used at once; a minute forgives a slow phone and a skewed clock."""
+RESUME_TOKEN_TTL_S = 24 * 3600.0
+"""Longer than any call; the resume window itself is enforced by leases."""
+LINK_TOKEN_TTL_S = 300.0
+MIN_SECRET_BYTES = 16
+
+Audience = Literal["player", "sfu", "resume", "link"]
+
+
+class PlayerClaims(msgspec.Struct, frozen=True, kw_only=True):
+    """What the app grants a player: made by `sluice token` or by the app's own back end."""
+
+    room: str
+    identity: str
+    name: str = ""
+    publish: bool = True
+    subscribe: bool = True
+    admin: bool = False
+
+
+class SfuClaims(msgspec.Struct, frozen=True, kw_only=True):
+    """What a router grants a player on one SFU."""
+
+    sfu: str
+    room: str
+    player: str
+    """Session id at the router."""
+    identity: str
+    name: str = ""
+    publish: bool = True
+    """False for a subscribe-only visit to another player's SFU."""
+    subscribe: bool = True
+
+
+class ResumeClaims(msgspec.Struct, frozen=True, kw_only=True):
+    """All that any router needs to take a session over."""
+
+    player: str
+    room: str
+    identity: str
+    epoch: int
+    name: str = ""
+    publish: bool = True
+    subscribe: bool = True
+    admin: bool = False
+
+
+class LinkClaims(msgspec.Struct, frozen=True, kw_only=True):
+    """An SFU's right to speak for its id."""
+
+    sfu: str
+
+
+Claims = PlayerClaims | SfuClaims | ResumeClaims | LinkClaims
+C = TypeVar("C", PlayerClaims, SfuClaims, ResumeClaims, LinkClaims)
+
+_AUDIENCE: dict[type[Any], Audience] = {
+    PlayerClaims: "player",
+    SfuClaims: "sfu",
+    ResumeClaims: "resume",
+    LinkClaims: "link",
+}
+MAX_NAME = 128
+"""Longest room, identity or name in a token [characters]."""
+
+
+def check_secret(secret: str) -> str:
+    """The secret, if it is long enough; raises `BadSetting`."""
+    if len(secret.encode()) < MIN_SECRET_BYTES:
+        raise BadSetting(setting="secret", detail=f"needs at least {MIN_SECRET_BYTES} bytes; set SLUICE_SECRET")
+    return secret
+
+
+def issue(claims: Claims, *, secret: str, now_at: float, ttl_s: float) -> str:
+    """A token with these claims, good for `ttl_s` seconds from `now_at` [Unix seconds]."""
+    body: dict[str, Any] = msgspec.to_builtins(claims)
+    body |= {"aud": f"sluice-{_AUDIENCE[type(claims)]}", "exp": int(now_at + ttl_s), "iat": int(now_at)}
+    return jwt.encode(body, secret, algorithm="HS256")
+
+
+def verify(kind: type[C], token: str, *, secret: str, now_at: float) -> C:
+    """The claims in `token`. Raises `BadToken` when it is expired, forged, for another audience or malformed."""
+    if len(token) > 4096:
+        raise BadToken(reason="malformed", detail="longer than 4096 characters")
+    try:
+        body = jwt.decode(
+            token,
+            secret,
+            algorithms=["HS256"],
+            audience=f"sluice-{_AUDIENCE[kind]}",
+            options={"verify_exp": False, "verify_iat": False, "verify_nbf": False, "require": ["exp", "aud"]},
+        )
+    except jwt.InvalidSignatureError:
+        raise BadToken(reason="forged") from None
+    except jwt.InvalidAudienceError:
+        raise BadToken(reason="wrong-audience") from None
+    except (jwt.PyJWTError, ValueError, RecursionError) as error:
+        raise BadToken(reason="malformed", detail=str(error)[:100]) from None
+    expires = body["exp"]
+    if isinstance(expires, bool) or not isinstance(expires, int | float):
+        raise BadToken(reason="malformed", detail="exp is no number")
+    if expires <= now_at:
+        raise BadToken(reason="expired")
+    try:
+        claims = msgspec.convert(body, kind)
+    except msgspec.ValidationError as error:
+        raise BadToken(reason="bad-claims", detail=str(error)[:100]) from None
+    for field in kind.__struct_fields__:
+        value = getattr(claims, field)
+        if isinstance(value, str) and len(value) > MAX_NAME:
+            raise BadToken(reason="bad-claims", detail=f"{field} is longer than {MAX_NAME} characters")
+    if isinstance(claims, PlayerClaims) and not (claims.room and claims.identity):
+        raise BadToken(reason="bad-claims", detail="room and identity must not be empty")
+    return claims
