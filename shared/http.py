@@ -1,0 +1,41 @@
+"""The HTTP side that every program has: `/healthz`, `/readyz`, `/metrics`, on an aiohttp application."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from aiohttp import web
+from prometheus_client import CollectorRegistry, generate_latest
+
+MAX_BODY = 64 * 1024
+"""Largest request body a program of ours needs [bytes]."""
+
+
+def make_app(*, ready: Callable[[], bool], registry: CollectorRegistry) -> web.Application:
+    """An application with the three common routes.
+
+    `/healthz` says 200 whenever the event loop answers: it depends on neither Redis nor a cordon (invariant 3).
+    `/readyz` says 200 once `ready()` does, 503 before; a cordon changes nothing here either (D2).
+    """
+
+    async def healthz(_: web.Request) -> web.Response:
+        return web.json_response({"alive": True})
+
+    async def readyz(_: web.Request) -> web.Response:
+        is_ready = ready()
+        return web.json_response({"ready": is_ready}, status=200 if is_ready else 503)
+
+    async def metrics(_: web.Request) -> web.Response:
+        return web.Response(body=generate_latest(registry), headers={"Content-Type": "text/plain; version=0.0.4"})
+
+    app = web.Application(client_max_size=MAX_BODY)
+    app.add_routes([web.get("/healthz", healthz), web.get("/readyz", readyz), web.get("/metrics", metrics)])
+    return app
+
+
+async def serve(app: web.Application, *, host: str, port: int) -> web.AppRunner:
+    """Serve `app`; the caller calls `cleanup()` on what is returned. Raises `OSError` when the port is taken."""
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=2.0)
+    await runner.setup()
+    await web.TCPSite(runner, host, port).start()
+    return runner
