@@ -1,4 +1,4 @@
-"""Every key, channel and lifetime in Redis. All keys of a fleet share one hash tag, so that scripts work on a Cluster."""
+"""Every key, channel and lifetime in Redis. A fleet shares one hash tag, so scripts work on a Cluster."""
 
 from __future__ import annotations
 

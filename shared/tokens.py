@@ -1,4 +1,4 @@
-"""Tokens: JWTs signed with the fleet's secret (HS256), each bound to one audience and checked against the wall clock."""
+"""Tokens: JWTs signed with the fleet's secret (HS256), bound to one audience, checked against the wall clock."""
 
 from __future__ import annotations
 
