@@ -10,7 +10,8 @@ from shared.messages.player import Failed, Ping, Pong
 
 
 class Enter(Message, frozen=True, kw_only=True):
-    """Open the session with the token that the router issued for this SFU."""
+    """Open the session with the token that the router issued for this SFU. Sent again on an open session, with another
+    token of the same player and SFU, it replaces the grants: a subscribe-only visit becomes the player's home."""
 
     token: str
 
