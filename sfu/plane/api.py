@@ -1,0 +1,295 @@
+"""The face of the media plane: control calls in, past facts and counters out.
+
+The Python reference (`sfu.plane.reference`) and a compiled plane both stand behind it. Peers, producers and consumers
+are named by ints that the caller chooses and does not reuse. All times are monotonic seconds, given as `now`.
+
+A session goes `add_peer` when a peer connection is negotiated, `produce` / `consume` at any time after, `set_address` when
+ICE has nominated one, `set_keys` when DTLS has finished; in whatever order those three come, media starts once all are there.
+Removing is safe at any moment and twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from shared.rtc.srtp import SrtpKeys
+
+Address = tuple[str, int]
+"""IPv4 address and UDP port."""
+
+Kind = Literal["audio", "video"]
+
+DEFAULT_REMB_BPS = 2_500_000
+"""Bandwidth allowed to a publisher [bit/s] unless its spec says otherwise."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Codec:
+    """A codec of a producer, as negotiated with its publisher."""
+
+    payload_type: int
+    name: str
+    """Encoding name in any case: `opus`, `VP8`, `H264`."""
+    clock_rate: int
+    """RTP clock [Hz]."""
+    rtx_payload_type: int | None = None
+    """The RTX payload type whose `apt` is this one (RFC 4588)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EncodingSsrc:
+    """An SSRC that the publisher's SDP told (`a=ssrc`), with its RTX partner (`a=ssrc-group:FID`)."""
+
+    ssrc: int
+    rtx_ssrc: int | None = None
+    rid: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProducerSpec:
+    """A track that a peer publishes."""
+
+    producer: int
+    peer: int
+    kind: Kind
+    mid: str
+    """Value of the MID header extension; empty when the peer sends none."""
+    codecs: tuple[Codec, ...]
+    extensions: Mapping[int, str] = field(default_factory=dict)
+    """Negotiated header extensions: id -> URI."""
+    rids: tuple[str, ...] = ()
+    """Simulcast layers in the order of `a=simulcast`, lowest quality first; empty without simulcast."""
+    ssrcs: tuple[EncodingSsrc, ...] = ()
+    """SSRCs known from SDP; browsers' simulcast tells none."""
+    remb_bps: int = DEFAULT_REMB_BPS
+    """Bandwidth told to the publisher by REMB [bit/s]; the highest of a peer's producers holds for the peer."""
+    nack: bool = True
+    """Ask for lost packets (`a=rtcp-fb nack`); meant for video."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerSpec:
+    """A producer's track on its way to one peer."""
+
+    consumer: int
+    peer: int
+    producer: int
+    ssrc: int
+    """SSRC towards the peer; unique among the SSRCs we send to it."""
+    payload_type: int
+    codec: str
+    """The one codec this consumer gets; packets of others are dropped. Any case."""
+    rtx_ssrc: int | None = None
+    """SSRC of retransmissions; None: lost packets are sent again as they were."""
+    rtx_payload_type: int | None = None
+    extensions: Mapping[str, int] = field(default_factory=dict)
+    """Negotiated header extensions towards the peer: URI -> id. Others are dropped."""
+    cname: str = ""
+    """CNAME in sender reports: consumers that must play in sync share it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerFlowing:
+    """The first packet of a producer arrived; for video the first packet of a key frame. Once per producer."""
+
+    producer: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerSilent:
+    """A flowing producer has sent nothing for `SILENT_AFTER_S`."""
+
+    producer: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerResumed:
+    """A silent producer sends again."""
+
+    producer: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerEnded:
+    """The publisher said BYE for every SSRC of a producer."""
+
+    producer: int
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerFlowing:
+    """The first packet of a consumer was sent. Once per consumer."""
+
+    consumer: int
+
+
+@dataclass(frozen=True, slots=True)
+class LayerSwitched:
+    """A consumer now gets another layer."""
+
+    consumer: int
+    rid: str
+
+
+@dataclass(frozen=True, slots=True)
+class PeerHeard:
+    """The first authentic media packet (RTP or RTCP) of a peer arrived. Once per peer."""
+
+    peer: int
+
+
+Event = ProducerFlowing | ProducerSilent | ProducerResumed | ProducerEnded | ConsumerFlowing | LayerSwitched | PeerHeard
+
+SILENT_AFTER_S = 3.0
+"""Muted microphones with DTX still send about every 0.4 s; 3 s of nothing is silence."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EncodingSnapshot:
+    """One SSRC of a producer. Packets and bytes count since it was first seen; bytes are whole decrypted RTP packets."""
+
+    rid: str
+    ssrc: int
+    packets: int
+    bytes: int
+    lost: int
+    """Cumulative loss as told to the publisher, after repair."""
+    jitter_ms: float
+    keyframes: int
+    nacked: int
+    """Packets asked for again, each counted once."""
+    repaired: int
+    """Packets that came by RTX and were still useful."""
+    plis: int
+    probes: int
+    """RTX or padding packets that carried nothing new."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProducerSnapshot:
+    producer: int
+    peer: int
+    kind: Kind
+    flowing: bool
+    """Has had its first (key frame) packet and is not silent."""
+    encodings: tuple[EncodingSnapshot, ...]
+    consumers: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerSnapshot:
+    consumer: int
+    peer: int
+    producer: int
+    flowing: bool
+    paused: bool
+    rid: str
+    """The layer it gets now; empty without simulcast or before the first packet."""
+    packets: int
+    bytes: int
+    nacks: int
+    """Sequence numbers the peer asked for."""
+    resent: int
+    unanswered: int
+    """Asked for and no longer in the cache."""
+    plis: int
+    fraction_lost: float
+    """As the peer's last report said [0..1]."""
+    rtt_ms: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PeerSnapshot:
+    peer: int
+    packets_in: int
+    bytes_in: int
+    packets_out: int
+    bytes_out: int
+    last_heard: float | None
+    """Monotonic seconds of the last authentic media packet."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlaneTotals:
+    """Since the plane was made, closed peers included. Bytes are UDP payload on the wire."""
+
+    packets_in: int = 0
+    bytes_in: int = 0
+    packets_out: int = 0
+    bytes_out: int = 0
+    forwarded: int = 0
+    """RTP packets sent to consumers, resends included."""
+    forwarded_bytes: int = 0
+    nacks_sent: int = 0
+    nacks_received: int = 0
+    plis_sent: int = 0
+    plis_received: int = 0
+    rtx_received: int = 0
+    resent: int = 0
+    drops: Mapping[str, int] = field(default_factory=dict)
+    """Packets dropped, by a reason of `DropReason`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlaneSnapshot:
+    totals: PlaneTotals
+    peers: tuple[PeerSnapshot, ...]
+    producers: tuple[ProducerSnapshot, ...]
+    consumers: tuple[ConsumerSnapshot, ...]
+
+
+class Plane(Protocol):
+    """What the session code may ask of a media plane."""
+
+    def add_peer(self, peer: int) -> None:
+        """Make a peer known. Raises `ValueError` when the id is in use."""
+
+    def set_keys(self, peer: int, keys: SrtpKeys) -> None:
+        """DTLS has finished; a second call replaces the keys. Nothing happens when the peer is gone."""
+
+    def set_address(self, peer: int, address: Address) -> None:
+        """Where the peer is now (ICE nomination, migration). The address is taken from a peer that had it before."""
+
+    def remove_peer(self, peer: int) -> None:
+        """Forget a peer, its producers (with their consumers) and its consumers."""
+
+    def produce(self, spec: ProducerSpec, *, now: float) -> bool:
+        """Expect a track. False when the peer is gone. Raises `ValueError` when the id is in use."""
+
+    def close_producer(self, producer: int) -> None:
+        """End a producer and every consumer of it."""
+
+    def consume(self, spec: ConsumerSpec, *, now: float) -> bool:
+        """Forward a producer to a peer, video from its next key frame, which is asked for.
+
+        False when the peer or the producer is gone. Raises `ValueError` when the id is in use or the SSRC is already
+        used towards that peer.
+        """
+
+    def close_consumer(self, consumer: int) -> None: ...
+
+    def set_layer(self, consumer: int, rid: str | None, *, now: float) -> None:
+        """Prefer a simulcast layer; None: the highest that flows. The switch comes with that layer's next key frame."""
+
+    def pause(self, consumer: int, paused: bool, *, now: float) -> None:
+        """Stop or go on; video goes on at a key frame, which is asked for."""
+
+    def request_keyframe(self, producer: int, *, now: float) -> None:
+        """Ask the publisher for a key frame of each layer in use, within the throttle."""
+
+    def handle(self, datagram: bytes, address: Address, *, now: float) -> None:
+        """Take an SRTP or SRTCP datagram (first byte 128..191). Never raises: what can't be used is counted."""
+
+    def tick(self, *, now: float) -> None:
+        """Do what is due: reports, NACK and PLI retries, silence. Call it at `next_deadline()`."""
+
+    def next_deadline(self) -> float | None:
+        """When `tick` must be called next; None: nothing is waiting."""
+
+    def events(self) -> list[Event]:
+        """The facts since the last call, in order."""
+
+    def snapshot(self) -> PlaneSnapshot:
+        """All counters; cheap enough for once a second."""
