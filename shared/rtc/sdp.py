@@ -67,7 +67,7 @@ def vp8(pt: int = 96) -> Codec:
 
 
 def h264(pt: int = 102, *, profile: str = "42e01f") -> Codec:
-    """H.264 in packetization mode 1 (RFC 6184); `profile` is the `profile-level-id`, by default constrained baseline."""
+    """H.264 in packetization mode 1 (RFC 6184); `profile` is the `profile-level-id`, default constrained baseline."""
     fmtp = f"level-asymmetry-allowed=1;packetization-mode=1;profile-level-id={profile}"
     return Codec(pt=pt, name="H264", clock=90000, fmtp=fmtp, feedback=VIDEO_FEEDBACK)
 
@@ -158,6 +158,7 @@ def _transport_lines(section: MediaSection) -> Iterator[str]:
         yield "a=bundle-only"
     if section.ufrag:
         yield f"a=ice-ufrag:{section.ufrag}"
+    if section.pwd:
         yield f"a=ice-pwd:{section.pwd}"
     for fingerprint in section.fingerprints:
         yield f"a=fingerprint:{fingerprint.algorithm} {fingerprint.value}"
