@@ -3,8 +3,8 @@
 The Python reference (`sfu.plane.reference`) and a compiled plane both stand behind it. Peers, producers and consumers
 are named by ints that the caller chooses and does not reuse. All times are monotonic seconds, given as `now`.
 
-A session goes `add_peer` when a peer connection is negotiated, `produce` / `consume` at any time after, `set_address` when
-ICE has nominated one, `set_keys` when DTLS has finished; in whatever order those three come, media starts once all are there.
+A session goes `add_peer` when a peer connection is negotiated, `produce` and `consume` at any time after, `set_address`
+when ICE has nominated one, `set_keys` when DTLS has finished, in whatever order: media starts once all are there.
 Removing is safe at any moment and twice.
 """
 
@@ -148,7 +148,7 @@ SILENT_AFTER_S = 3.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EncodingSnapshot:
-    """One SSRC of a producer. Packets and bytes count since it was first seen; bytes are whole decrypted RTP packets."""
+    """One SSRC of a producer, counted since it was first seen; bytes are whole decrypted RTP packets."""
 
     rid: str
     ssrc: int
