@@ -1,0 +1,244 @@
+"""What a rehearsal comes to: facts seen while SFUs ended, summed up, and whether anybody was cut."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import msgspec
+
+from shared.records import DrainReport
+
+AUDIO_BOUND_MS = 40.0
+"""Longest audio gap of a drain: two packets of 20 ms (issue: reach)."""
+VIDEO_BOUND_FRAMES = 2.0
+"""Longest video gap of a drain, in frame times (issue: reach)."""
+REJOIN_BOUND_S = 5.0
+"""Longest silence of a player whose SFU was ended by force or died, until it is heard again elsewhere."""
+
+
+class Kind(StrEnum):
+    """What is rehearsed."""
+
+    DRAIN = "drain"
+    """SIGTERM to one SFU; it ends when its players have moved."""
+    EXIT = "exit"
+    """A forced exit of a cordoned SFU whose players stayed."""
+    ROLL = "roll"
+    """Every SFU is replaced, one after another, the replacement first."""
+
+
+@dataclass(slots=True)
+class Ending:
+    """What was seen of one SFU's end. Times are one monotonic clock's seconds; players are bots' names."""
+
+    sfu: str
+    on_it: frozenset[str]
+    """Who published there when it began."""
+    began: float
+    """When the SIGTERM, or for a forced exit the cordon, was sent."""
+    told: dict[str, float] = field(default_factory=dict)
+    """Who heard `cordoned-sfu`, and when first."""
+    moved: dict[str, float] = field(default_factory=dict)
+    """Who moved off make-before-break, and when the move was complete."""
+    rejoined: dict[str, float] = field(default_factory=dict)
+    """Who came back elsewhere after the SFU had ended under it, and when."""
+    ordered: float | None = None
+    """When a forced exit was ordered."""
+    ended: float | None = None
+    """When the process was gone."""
+    exit_code: int | None = None
+    report: DrainReport | None = None
+    """What the SFU itself said of its drain (D10)."""
+
+    def on_told(self, player: str, *, at: float) -> None:
+        """A player heard of the cordon."""
+        self.told.setdefault(player, at)
+
+    def on_moved(self, player: str, *, at: float) -> None:
+        """A player completed its move off this SFU."""
+        self.moved.setdefault(player, at)
+
+    def on_rejoined(self, player: str, *, at: float) -> None:
+        """A player publishes elsewhere after this SFU was lost to it."""
+        self.rejoined.setdefault(player, at)
+
+    @property
+    def stayed(self) -> frozenset[str]:
+        """Who was on it to the end."""
+        return self.on_it - self.moved.keys()
+
+    @property
+    def left_behind(self) -> frozenset[str]:
+        """Who was on it to the end and did not come back elsewhere."""
+        return self.stayed - self.rejoined.keys()
+
+    @property
+    def never_told(self) -> frozenset[str]:
+        """Who was on it and never heard of the cordon."""
+        return self.on_it - self.told.keys()
+
+
+class Gaps(msgspec.Struct, frozen=True, kw_only=True):
+    """The longest gaps any receiver measured [ms]; None when nothing was measured."""
+
+    audio_ms: float | None = None
+    video_ms: float | None = None
+    frame_ms: float = 1000.0 / 30
+    """Time of one video frame."""
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """A rehearsal's result, as `--json` prints it. The first twelve keys are what scripts rely on."""
+
+    players_moved: int
+    players_stayed: int
+    """Players that were on an ending SFU until its end."""
+    players_evicted: int
+    """Players that were there when the SFU closed its transports, by its own report."""
+    failed_connections: int
+    """Media connections that a player opened and that came to nothing."""
+    audio_gap_ms_max: float | None
+    video_gap_ms_max: float | None
+    cordon_to_last_told_ms: float | None
+    cordon_to_last_move_s: float | None
+    cordon_to_exit_s: float | None
+    sfu_exit_codes: list[int | None]
+    producers_at_exit: int
+    consumers_at_exit: int
+    kind: str
+    passed: bool
+    cut: list[str]
+    """Why it did not pass, one sentence each."""
+    sfus_ended: list[str]
+    players_rejoined: int
+    exit_order_to_last_rejoin_s: float | None
+    video_frame_ms: float
+    bots: int
+    rooms: int
+    sfus: int
+    routers: int
+    seed: int
+    redis_server: str = ""
+    took_s: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Scale:
+    """Who took part."""
+
+    bots: int
+    rooms: int
+    sfus: int
+    routers: int
+    seed: int
+    redis_server: str = ""
+
+
+def summarize(
+    kind: Kind, endings: Sequence[Ending], *, gaps: Gaps, failed_connections: int, scale: Scale, took_s: float = 0.0
+) -> Report:
+    """The report over all endings of a rehearsal: counts are summed, times and gaps are the worst ones."""
+    cut = verdict(kind, endings, gaps=gaps, failed_connections=failed_connections)
+    reports = [ending.report for ending in endings if ending.report is not None]
+    told = _worst((at, ending.began) for ending in endings for at in ending.told.values())
+    return Report(
+        kind=kind.value,
+        passed=not cut,
+        cut=cut,
+        players_moved=sum(len(ending.moved) for ending in endings),
+        players_stayed=sum(len(ending.stayed) for ending in endings),
+        players_evicted=sum(report.evicted for report in reports),
+        players_rejoined=sum(len(ending.rejoined) for ending in endings),
+        failed_connections=failed_connections,
+        audio_gap_ms_max=_rounded(gaps.audio_ms),
+        video_gap_ms_max=_rounded(gaps.video_ms),
+        video_frame_ms=round(gaps.frame_ms, 2),
+        cordon_to_last_told_ms=_rounded(None if told is None else told * 1000),
+        cordon_to_last_move_s=_rounded(_worst((a, e.began) for e in endings for a in e.moved.values())),
+        cordon_to_exit_s=_rounded(_worst((e.ended, e.began) for e in endings)),
+        exit_order_to_last_rejoin_s=_rounded(_worst((a, e.ordered) for e in endings for a in e.rejoined.values())),
+        sfu_exit_codes=[ending.exit_code for ending in endings],
+        sfus_ended=[ending.sfu for ending in endings],
+        producers_at_exit=sum(report.producers_at_exit for report in reports),
+        consumers_at_exit=sum(report.consumers_at_exit for report in reports),
+        bots=scale.bots,
+        rooms=scale.rooms,
+        sfus=scale.sfus,
+        routers=scale.routers,
+        seed=scale.seed,
+        redis_server=scale.redis_server,
+        took_s=round(took_s, 1),
+    )
+
+
+def verdict(kind: Kind, endings: Sequence[Ending], *, gaps: Gaps, failed_connections: int) -> list[str]:
+    """Every reason to say that somebody was cut; empty when nobody was.
+
+    Drain and roll: nobody evicted, no connection failed, and no gap beyond the bounds. A forced exit evicts by
+    definition: there, everybody must be told and be back elsewhere within `REJOIN_BOUND_S`. In all: status 0.
+    """
+    cut: list[str] = []
+    if not endings:
+        cut.append("no SFU ended")
+    for ending in endings:
+        cut += _cut_at(kind, ending)
+    if failed_connections:
+        cut.append(f"{failed_connections} media connections failed")
+    if kind is not Kind.EXIT:
+        cut += _cut_by_gaps(gaps)
+    return cut
+
+
+def _cut_at(kind: Kind, ending: Ending) -> list[str]:
+    cut: list[str] = []
+    if ending.exit_code != 0:
+        ended = "did not end in time" if ending.exit_code is None else f"ended with status {ending.exit_code}"
+        cut.append(f"{ending.sfu} {ended}")
+    if ending.never_told:
+        cut.append(f"{ending.sfu}: {_names(ending.never_told)} never heard of the cordon")
+    if ending.report is None:
+        cut.append(f"{ending.sfu} left no drain report")
+    elif ending.report.evicted and kind is not Kind.EXIT:
+        cut.append(f"{ending.sfu} evicted {ending.report.evicted} players")
+    if ending.left_behind:
+        cut.append(f"{ending.sfu}: {_names(ending.left_behind)} did not come back elsewhere")
+    if kind is not Kind.EXIT and ending.stayed - ending.left_behind:
+        cut.append(f"{ending.sfu}: {_names(ending.stayed - ending.left_behind)} lost it and had to rejoin")
+    if kind is Kind.EXIT and ending.ordered is not None:
+        late = {who for who, at in ending.rejoined.items() if at - ending.ordered > REJOIN_BOUND_S}
+        if late:
+            cut.append(f"{ending.sfu}: {_names(late)} took more than {REJOIN_BOUND_S:.0f} s to rejoin")
+    return cut
+
+
+def _cut_by_gaps(gaps: Gaps) -> list[str]:
+    cut: list[str] = []
+    if gaps.audio_ms is None or gaps.video_ms is None:
+        cut.append("no receiver measured its media, so nothing is known of gaps")
+    if gaps.audio_ms is not None and gaps.audio_ms > AUDIO_BOUND_MS:
+        cut.append(f"audio was silent for {gaps.audio_ms:.0f} ms; bound {AUDIO_BOUND_MS:.0f} ms")
+    bound = VIDEO_BOUND_FRAMES * gaps.frame_ms
+    if gaps.video_ms is not None and gaps.video_ms > bound + 0.05:  # frame times are rounded by RTP's 90 kHz clock
+        cut.append(f"video stood still for {gaps.video_ms:.0f} ms; bound {bound:.0f} ms")
+    return cut
+
+
+def _worst(spans: Iterable[tuple[float | None, float | None]]) -> float | None:
+    """The longest of the spans `(end, begin)`; None when there is none or one has no end."""
+    lengths: list[float] = []
+    for end, begin in spans:
+        if end is None or begin is None:
+            return None
+        lengths.append(end - begin)
+    return max(lengths, default=None)
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 3)
+
+
+def _names(players: Iterable[str]) -> str:
+    names = sorted(players)
+    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")

@@ -1,0 +1,86 @@
+"""One program of ours as a child: how it is started, and how one knows that it is ready."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from control.errors import FleetFailed
+from control.shell.child import Child, start
+
+READY_WITHIN_S = 60.0
+"""From start to `/readyz`. Importing aiortc alone takes seconds on a busy two-core machine."""
+
+
+@dataclass(slots=True)
+class Program:
+    """A running router or SFU and the addresses it was given."""
+
+    name: str
+    child: Child
+    http: str
+    ws: str
+
+    async def wait_ready(self, session: aiohttp.ClientSession, *, within_s: float = READY_WITHIN_S) -> None:
+        """Wait for 200 from `/readyz`. Raises `FleetFailed`, with the log's end, when it ends or the time is over."""
+        deadline = time.monotonic() + within_s
+        while True:
+            if not self.child.running:
+                detail = f"ended with status {self.child.exit_code} while starting"
+                raise FleetFailed(program=self.name, detail=detail, log=self.child.tail())
+            if await get_status(session, f"{self.http}/readyz") == 200:
+                return
+            if time.monotonic() > deadline:
+                raise FleetFailed(
+                    program=self.name, detail=f"is not ready after {within_s:.0f} s", log=self.child.tail()
+                )
+            await asyncio.sleep(0.05)
+
+
+def flags(**values: object) -> list[str]:
+    """`ws_port=1` as `--ws-port 1`; True as a bare flag, False as its `--no-` form, None left out."""
+    parts: list[str] = []
+    for name, value in values.items():
+        flag = name.replace("_", "-")
+        if value is None:
+            continue
+        if isinstance(value, bool):
+            parts.append(f"--{flag}" if value else f"--no-{flag}")
+        elif isinstance(value, list | tuple):
+            parts += [part for each in value for part in (f"--{flag}", str(each))]
+        else:
+            parts += [f"--{flag}", str(value)]
+    return parts
+
+
+async def start_program(
+    module: str, name: str, arguments: list[str], *, logs: Path, env: Mapping[str, str], http: str, ws: str
+) -> Program:
+    """Start `python -m MODULE ARGUMENTS`; wait for readiness separately."""
+    command = [sys.executable, "-m", module, *arguments]
+    return Program(name=name, child=await start(name, command, logs=logs, env=env), http=http, ws=ws)
+
+
+async def get_status(session: aiohttp.ClientSession, url: str) -> int | None:
+    """The HTTP status of a GET; None when there is no answer within two seconds."""
+    try:
+        async with session.get(url, timeout=aiohttp.ClientTimeout(total=2.0)) as response:
+            return response.status
+    except (aiohttp.ClientError, TimeoutError):
+        return None
+
+
+async def get_json(session: aiohttp.ClientSession, url: str) -> Any:
+    """The JSON a GET gives; None when there is no 200 with JSON within two seconds."""
+    try:
+        async with session.get(url, timeout=aiohttp.ClientTimeout(total=2.0)) as response:
+            return await response.json() if response.status == 200 else None
+    except (aiohttp.ClientError, TimeoutError, ValueError):
+        return None
