@@ -273,7 +273,7 @@ def split_flight(flight: bytes) -> list[bytes]:
     datagrams: list[bytes] = []
     start = position = 0
     while position + _RECORD_HEADER <= len(flight):
-        # The unified header of DTLS 1.3 (32..63, RFC 9147 section 4) has no fixed length field: the rest goes out whole.
+        # The unified header of DTLS 1.3 (32..63, RFC 9147 section 4) has no length field: the rest goes out whole.
         if flight[position] > 31:
             break
         end = position + _RECORD_HEADER + int.from_bytes(flight[position + 11 : position + 13], "big")
