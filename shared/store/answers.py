@@ -1,0 +1,74 @@
+"""What the store answers, where a plain record does not say it all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from shared.records import PlayerRecord, PublicationRecord, RoomPlacement
+
+
+@dataclass(frozen=True, slots=True)
+class PutSfu:
+    """What became of a state that was written."""
+
+    accepted: bool
+    """False: a newer state is known, or this incarnation was unregistered."""
+    started_at: float | None = None
+    """When this incarnation was first seen, by Redis' clock [Unix seconds]; None while none is known."""
+    cordoned_at: float | None = None
+    """Since when it takes no new work, by Redis' clock [Unix seconds]; None while it does."""
+    incarnation: int = 0
+    """The incarnation that stands now; after a refusal the floor above which the SFU must raise its own."""
+    revision: int = 0
+    """The revision that stands now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entered:
+    """A session has begun."""
+
+    epoch: int
+    """Greater than that of every earlier session of the identity in this room, also across a loss of the store."""
+    replaced: tuple[str, ...] = ()
+    """Older sessions of the identity, which have left with this."""
+
+
+@dataclass(frozen=True, slots=True)
+class RoomRecord:
+    """All that the store knows of a room."""
+
+    version: int = 0
+    """Grows with each change; 0 when there is no such room. Never the same for two contents of a room."""
+    players: Mapping[str, PlayerRecord] = field(default_factory=dict)
+    """By session id."""
+    publications: Mapping[str, PublicationRecord] = field(default_factory=dict)
+    """By publication id."""
+    placement: RoomPlacement | None = None
+
+
+class WakeKind(StrEnum):
+    """What a hint is about."""
+
+    SFU = "sfu"
+    """`target` is an SFU's id: its state changed."""
+    ROOM = "room"
+    """`target` is a room: its players, publications or placement changed."""
+    EXIT = "exit"
+    """An exit order was given; no target."""
+    COMMAND = "command"
+    """`target` is an SFU's id: an operator's command waits for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wake:
+    """A hint that something changed: may be late, lost or doubled. The truth is read again."""
+
+    kind: WakeKind
+    target: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Hints may have been lost up to here: read everything again."""

@@ -1,0 +1,43 @@
+-- Writes an SFU's state unless a newer one is known (invariant 2), and stamps it by this server's clock.
+-- KEYS: record, stamps, index. ARGV: id, SfuState as JSON, incarnation, revision, draining (1, 0 or ? for a status of a
+-- newer version), started_at and cordoned_at as the state says them (or empty), record TTL [s], stamps TTL [s].
+-- Returns accepted (1 or 0), started_at, cordoned_at (or empty), and the incarnation and revision that stand.
+local id, json, incarnation, revision, draining = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+
+-- Versions are decimal text: exact at any size, where Lua's numbers end at 2^53.
+local function decimal(stamp)
+  return stamp and string.match(stamp, '^%d+$') or '0'
+end
+local function above(a, b)
+  if #a ~= #b then return #a > #b end
+  return a > b
+end
+
+local stamps = redis.call('HMGET', KEYS[2], 'incarnation', 'revision', 'started_at', 'cordoned_at', 'removed')
+local known, known_revision = decimal(stamps[1]), decimal(stamps[2])
+local removed = stamps[5] and not above(incarnation, decimal(stamps[5]))
+if removed or above(known, incarnation) or (known == incarnation and above(known_revision, revision)) then
+  return { 0, stamps[3] or '', stamps[4] or '', known, known_revision }
+end
+
+local now = now_at()
+local function not_after_now(at)
+  if at == '' or tonumber(at) > tonumber(now) then return now end
+  return at
+end
+local same = stamps[1] and known == incarnation
+local started = same and stamps[3] or not_after_now(ARGV[6])
+local cordoned = same and stamps[4] or ''
+if draining == '0' then
+  cordoned = ''
+elseif draining == '1' and cordoned == '' then
+  cordoned = not_after_now(ARGV[7])
+end
+
+redis.call('SET', KEYS[1], json, 'EX', ARGV[8])
+redis.call('SADD', KEYS[3], id)
+redis.call('DEL', KEYS[2])
+redis.call('HSET', KEYS[2], 'incarnation', incarnation, 'revision', revision, 'started_at', started)
+if cordoned ~= '' then redis.call('HSET', KEYS[2], 'cordoned_at', cordoned) end
+redis.call('EXPIRE', KEYS[2], ARGV[9])
+return { 1, started, cordoned, incarnation, revision }
