@@ -4,7 +4,9 @@
 -- Returns the placement's JSON.
 local json = redis.call('HGET', room, 'place')
 local placed = fields_of(json)
-if placed and type(placed.sfu) == 'string' then
+local standing = placed and (placed.generation == nil and 1 or placed.generation)
+if type(standing) ~= 'number' or standing < 1 or standing > 2 ^ 53 or standing % 1 ~= 0 then standing = nil end
+if standing and type(placed.sfu) == 'string' then
   for i = 2, #ARGV, 2 do
     if ARGV[i] == placed.sfu then
       keep()
@@ -12,8 +14,7 @@ if placed and type(placed.sfu) == 'string' then
     end
   end
 end
-local generation = placed and (tonumber(placed.generation) or 1) or 0
-local new = with_number(ARGV[3], 'generation', text(generation + 1))
+local new = with_number(ARGV[3], 'generation', text((standing or 0) + 1))
 redis.call('HSET', room, 'place', new)
 changed()
 keep()
