@@ -20,6 +20,10 @@ class Where:
     """The fleet's secret, to make tokens. Better given as SLUICE_SECRET than as a flag."""
 
 
+HERE = Where()
+"""The fleet that runs here."""
+
+
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FleetSize:

@@ -1,0 +1,27 @@
+# Each target works alone in a fresh clone: it makes .venv first, and again when pyproject.toml changes.
+PYTHON ?= python3
+VENV ?= .venv
+ARGS ?=
+
+.PHONY: up test check bench test-compose clean
+
+up: $(VENV)/.installed-run
+	@exec $(VENV)/bin/sluice up $(ARGS)
+
+test: $(VENV)/.installed-dev
+	@scripts/test.sh $(VENV) $(ARGS)
+
+check: $(VENV)/.installed-dev
+	$(VENV)/bin/ruff check . && $(VENV)/bin/ruff format --check . && $(VENV)/bin/mypy --strict
+
+bench: $(VENV)/.installed-run
+	$(VENV)/bin/sluice bench notify $(ARGS)
+
+test-compose:
+	@scripts/test-compose.sh $(ARGS)
+
+clean:
+	rm -rf $(VENV) build *.egg-info
+
+$(VENV)/.installed-run $(VENV)/.installed-dev: $(VENV)/.installed-%: pyproject.toml scripts/setup.sh
+	@PYTHON=$(PYTHON) scripts/setup.sh $(VENV) $*

@@ -1,0 +1,35 @@
+"""What commands print: results on standard output, progress and errors on standard error."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import msgspec
+from rich.console import Console
+
+from control.errors import FleetFailed
+from shared.errors import SluiceError
+
+out = Console(highlight=False, soft_wrap=True)
+err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def print_json(value: Any) -> None:
+    """One JSON document on standard output."""
+    text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+def step(text: str) -> None:
+    """A line of progress."""
+    err.print(f"[dim]·[/dim] {text}", markup=True)
+
+
+def show_error(error: SluiceError) -> None:
+    """The error as one sentence, and the end of the log of a program that failed."""
+    if isinstance(error, FleetFailed) and error.log:
+        err.print(error.log.rstrip(), style="dim", markup=False)
+    err.print("sluice:", style="bold red", end=" ")
+    err.print(error.sentence(), markup=False)

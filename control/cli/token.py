@@ -1,0 +1,87 @@
+"""`sluice token`: a player's token, for trying things; an app makes its own with the same claims."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from cyclopts import Parameter
+
+from control.cli.output import print_json
+from control.config import HERE, Where
+from control.shell.target import find_secret
+from shared.errors import BadSetting
+from shared.tokens import MAX_NAME, PlayerClaims, issue
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TokenSettings:
+    """What the token grants."""
+
+    room: str = "lobby"
+    """Room it opens."""
+    name: str = ""
+    """Name that others see; empty: the identity."""
+    publish: bool = True
+    """May publish."""
+    subscribe: bool = True
+    """May subscribe."""
+    admin: bool = False
+    """May act on others."""
+    ttl_s: float = 86_400.0
+    """How long it is good [s]."""
+
+
+def token(
+    identity: str,
+    /,
+    *,
+    where: Where = HERE,
+    settings: TokenSettings = TokenSettings(),
+    json: bool = False,
+) -> None:
+    """Make a player's token for a room.
+
+    Examples:
+
+        sluice token alice --room kitchen
+
+        sluice token bob --room kitchen --no-publish --ttl-s 3600
+
+    Parameters
+    ----------
+    identity
+        Who the player is. A second session of the same identity in a room replaces the first.
+    json
+        Print `{"token": …, "room": …, "identity": …, "expires_at": …}`.
+    """
+    claims = player_claims(identity, settings)
+    secret = find_secret(where)
+    now_at = time.time()
+    text = issue(claims, secret=secret, now_at=now_at, ttl_s=settings.ttl_s)
+    if json:
+        expires_at = int(now_at + settings.ttl_s)
+        print_json({"token": text, "room": claims.room, "identity": identity, "expires_at": expires_at})
+    else:
+        print(text)
+
+
+def player_claims(identity: str, settings: TokenSettings) -> PlayerClaims:
+    """The claims, checked. Raises `BadSetting`."""
+    for what, value in (("identity", identity), ("--room", settings.room)):
+        if not value:
+            raise BadSetting(setting=what, detail="must not be empty")
+    for what, value in (("identity", identity), ("--room", settings.room), ("--name", settings.name)):
+        if len(value) > MAX_NAME:
+            raise BadSetting(setting=what, detail=f"may have at most {MAX_NAME} characters")
+    if settings.ttl_s <= 0:
+        raise BadSetting(setting="--ttl-s", detail="must be positive")
+    return PlayerClaims(
+        room=settings.room,
+        identity=identity,
+        name=settings.name or identity,
+        publish=settings.publish,
+        subscribe=settings.subscribe,
+        admin=settings.admin,
+    )

@@ -1,0 +1,71 @@
+"""Whether an SFU has followed an operator's command, read off its state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from shared.records import CommandVerb, DrainCause, ExitScope, SfuState, SfuStatus, sfu_id, status_of
+
+
+class Answer(StrEnum):
+    """How far a command has come."""
+
+    DONE = "done"
+    """The fleet's state says so."""
+    WAITING = "waiting"
+    """Not yet."""
+    REFUSED = "refused"
+    """It will not be followed; the detail says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a command has come, and why, in words."""
+
+    answer: Answer
+    detail: str = ""
+
+
+DONE = Progress(Answer.DONE)
+WAITING = Progress(Answer.WAITING)
+
+
+def progress(verb: CommandVerb, state: SfuState | None) -> Progress:
+    """How far `verb` has come, given the SFU's newest state; None: it has no record any more."""
+    if verb is CommandVerb.UNCORDON:
+        return _uncordon(state)
+    if state is None:
+        return Progress(Answer.DONE, "it has ended already")
+    if status_of(state) not in (SfuStatus.CORDONED, SfuStatus.TERMINATING):
+        return WAITING
+    held = state.drain is not None and not state.drain.exit_when_empty
+    # A drain on top of a hand cordon must let go of the hold, or it would never end.
+    return WAITING if verb is CommandVerb.DRAIN and held else DONE
+
+
+def _uncordon(state: SfuState | None) -> Progress:
+    if state is None:
+        return Progress(Answer.REFUSED, "it has ended")
+    status = status_of(state)
+    if status is SfuStatus.ONLINE:
+        return DONE
+    if status is SfuStatus.TERMINATING:
+        return Progress(Answer.REFUSED, "it is in its final sequence")
+    if state.drain is not None and state.drain.cause == DrainCause.SIGTERM:
+        return Progress(Answer.REFUSED, "its process got SIGTERM, which nothing takes back")
+    return WAITING
+
+
+def touched(scope: ExitScope, target: str, states: Iterable[SfuState]) -> list[str]:
+    """Ids of the SFUs that a forced exit given now would end: the cordoned ones in scope, and no other (D8)."""
+    return sorted(
+        sfu_id(state) for state in states if status_of(state) is SfuStatus.CORDONED and _in_scope(scope, target, state)
+    )
+
+
+def _in_scope(scope: ExitScope, target: str, state: SfuState) -> bool:
+    if scope is ExitScope.SFU:
+        return sfu_id(state) == target
+    return scope is ExitScope.ALL_CORDONED or state.version == target
