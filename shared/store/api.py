@@ -22,8 +22,8 @@ from shared.store.answers import Entered, Gap, PutSfu, RoomRecord, Wake
 class StoreApi(Protocol):
     """The methods of `Store`, where their promises are written. Each raises `StoreUnavailable` and nothing else."""
 
-    counts: Counter[str]
-
+    @property
+    def counts(self) -> Counter[str]: ...
     @property
     def healthy(self) -> bool: ...
     async def close(self) -> None: ...
