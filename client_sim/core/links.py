@@ -1,0 +1,75 @@
+"""The media links that carry a player's publications: the home, the target of a move, and former homes being let go."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+LET_GO_S = 30.0
+"""The old link is closed by then, whoever still listens (docs/protocol.md section 4.3)."""
+
+
+@dataclass(slots=True, eq=False)
+class Link:
+    """A link that carries, or is to carry, the publications."""
+
+    number: int
+    sfu: str
+    generation: int
+    lost: bool = False
+    """Its websocket broke; media may go on."""
+    flowing: set[str] = field(default_factory=set)
+    """Publications whose first packets the SFU has confirmed."""
+    watched: dict[str, int] = field(default_factory=dict)
+    """Subscribers of each publication there."""
+
+    @property
+    def unheard(self) -> bool:
+        """Nobody listens to any of its publications."""
+        return not any(self.watched.values())
+
+
+@dataclass(slots=True, eq=False)
+class Old:
+    """A former home that is let go as soon as nobody listens to it."""
+
+    link: Link
+    to: str
+    """The SFU that took over."""
+    started: float
+    """When the wish to move arose."""
+    until: float
+
+
+@dataclass(slots=True)
+class Links:
+    """All links of one player."""
+
+    home: Link | None = None
+    target: Link | None = None
+    olds: list[Old] = field(default_factory=list)
+
+    def all(self) -> list[Link]:
+        """Home, target, then the old ones."""
+        return [link for link in (self.home, self.target, *(old.link for old in self.olds)) if link is not None]
+
+    def to(self, sfu: str) -> list[Link]:
+        """Those to this SFU."""
+        return [link for link in self.all() if link.sfu == sfu]
+
+    def numbered(self, number: int) -> Link | None:
+        """The link with this number, if it is still ours."""
+        return next((link for link in self.all() if link.number == number), None)
+
+    def old(self, link: Link) -> Old | None:
+        """The entry of a former home."""
+        return next((old for old in self.olds if old.link is link), None)
+
+    def switch(self, *, started: float, now: float) -> tuple[Link, Old | None]:
+        """The target becomes the home; the former home, if any, waits to be let go."""
+        assert self.target is not None
+        former, self.home, self.target = self.home, self.target, None
+        if former is None:
+            return self.home, None
+        old = Old(former, self.home.sfu, started, now + LET_GO_S)
+        self.olds.append(old)
+        return self.home, old

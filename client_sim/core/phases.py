@@ -1,0 +1,73 @@
+"""The phases of a player's way from SFU to SFU, the wish that drives it, and its time-outs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from shared.errors import SluiceError
+
+REQUEST_TIMEOUT_S = 5.0
+"""A router that has not answered by then is asked again."""
+OPEN_TIMEOUT_S = 12.0
+"""From opening a link to everything flowing: a DTLS handshake on a poor line and a key frame fit."""
+MAX_RETRY_AFTER_S = 60.0
+
+
+class Phase(StrEnum):
+    """What the player is about."""
+
+    OUTSIDE = "outside"
+    """No session at a router yet."""
+    SETTLED = "settled"
+    """The home link carries everything, and there is no wish to leave it."""
+    WAITING = "waiting"
+    """Wants another SFU and will ask at a moment drawn with jitter, or when a router is there."""
+    ASKING = "asking"
+    """The router was asked."""
+    OPENING = "opening"
+    """A target link is being opened."""
+    LEFT = "left"
+    """The end."""
+
+
+class Cause(StrEnum):
+    """Why the player wants another SFU."""
+
+    JOIN = "join"
+    CORDONED = "cordoned"
+    ASKED = "asked"
+    LOST = "lost"
+    REJOIN = "rejoin"
+    """A new session: its links must be opened anew, the old ones last until then."""
+
+
+ROUTER_WORD = {Cause.JOIN: "failed", Cause.REJOIN: "lost"}
+"""How `request-sfu` calls a cause that it has no word for."""
+UNFORCED = (Cause.CORDONED, Cause.ASKED)
+"""Causes that vanish when the cordon is taken back, and before which the rule is asked again."""
+
+
+class BrokenMover(SluiceError):
+    """The mover reached a state that must not be. Carries what led to it."""
+
+    code = "broken-mover"
+
+    def __init__(self, detail: str, story: list[str]) -> None:
+        super().__init__()
+        self.detail = detail
+        self.story = story
+
+    def sentence(self) -> str:
+        return f"{self.detail}; the story: " + " | ".join(self.story)
+
+
+@dataclass(slots=True)
+class Wish:
+    """The wish for another SFU."""
+
+    cause: Cause
+    started: float
+    attempts: int = 0
+    told: bool = False
+    """Observers know that a move has started."""

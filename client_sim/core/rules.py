@@ -1,0 +1,60 @@
+"""The rule "safe to move": what a player knows of itself when it hears of a cordon, and the default rule (D5).
+
+A rule is any callable `rule(facts: PlayerFacts) -> bool | Decision`, named on the command line as `module:function`.
+It is asked when the player's SFU is cordoned and again each time the facts change. It must be quick and must not keep
+state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PlayerFacts:
+    """What a rule may look at."""
+
+    identity: str
+    room: str
+    sfu: str
+    """The cordoned SFU the player publishes to."""
+    at_desk: bool
+    in_ambient_meeting: bool
+    in_conversation: bool
+    cordoned_for_s: float = 0.0
+    """Seconds since the player heard of the cordon."""
+    asks_in_s: float | None = None
+    """Seconds until the SFU asks everybody to move; None when nobody said."""
+    ends_in_s: float | None = None
+    """Seconds until the SFU ends; None when nobody said."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What a player does about its cordoned SFU, and why in a word that operators see."""
+
+    move: bool
+    reason: str
+
+
+Rule = Callable[[PlayerFacts], "bool | Decision"]
+
+
+def safe_to_move(facts: PlayerFacts) -> Decision:
+    """The default: move when at the desk and not in an ambient meeting (D5)."""
+    if not facts.at_desk:
+        return Decision(False, "away-from-desk")
+    if facts.in_ambient_meeting:
+        return Decision(False, "in-ambient-meeting")
+    return Decision(True, "at-desk")
+
+
+def never(facts: PlayerFacts) -> Decision:
+    """Stay until the conversation is over or the SFU asks: the most patient player."""
+    return Decision(False, "never-by-itself")
+
+
+def always(facts: PlayerFacts) -> Decision:
+    """Move at once, whatever the player is doing."""
+    return Decision(True, "always")
