@@ -41,6 +41,10 @@ class FleetSize:
     """Address to listen on and to announce. Another one opens the fleet to that network."""
 
 
+SMALL = FleetSize()
+"""Two routers and three SFUs: the least that shows everything."""
+
+
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Crowd:

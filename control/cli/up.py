@@ -14,7 +14,7 @@ from rich.live import Live
 
 from control.cli.output import err, out, step
 from control.cli.tables import fleet_table
-from control.config import FleetSize
+from control.config import SMALL, FleetSize
 from control.core.fleetview import FleetView
 from control.shell import runfiles
 from control.shell.botsrun import start_bots
@@ -30,7 +30,7 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 async def up(
     *,
-    size: FleetSize = FleetSize(),
+    size: FleetSize = SMALL,
     bots: int = 0,
     room: str = "lobby",
     fleet: str = DEFAULT_FLEET,

@@ -22,7 +22,8 @@ from control.errors import FleetFailed
 from control.shell.child import Child, start
 from control.shell.ports import Ports
 from control.shell.program import Program, flags, get_json, start_program
-from control.shell.redisserver import RedisServer, answers, embedded_binary
+from shared.embedded import EmbeddedRedis
+from shared.store.store import Store
 
 PAGE_PORT = 8080
 """Where the first router's page is looked for first; the next free port otherwise."""
@@ -65,7 +66,7 @@ class Fleet:
         self.logs = logs or Path(tempfile.mkdtemp(prefix="sluice-"))
         self.keep_logs = logs is not None
         self.redis_url = spec.redis
-        self.redis: RedisServer | None = None
+        self.redis: EmbeddedRedis | None = None
         self.routers: dict[str, Program] = {}
         self.sfus: dict[str, Program] = {}
         self.others: dict[str, Child] = {}
@@ -237,13 +238,17 @@ class Fleet:
 
     async def _start_redis(self) -> None:
         if self.redis_url:
-            if not await answers(self.redis_url):
-                raise FleetFailed(program="redis", detail=f"does not answer at {self.redis_url}; is it running?")
+            store = Store(self.redis_url, fleet=self.spec.fleet)
+            try:
+                await store.ping()
+            finally:
+                await store.close()
             return
-        binary = self.spec.server or embedded_binary()
-        self.redis = RedisServer(binary=binary, port=self._ports.take(), logs=self.logs)
-        self.redis_url = self.redis.url
+        place = self.logs / "redis"
+        place.mkdir(exist_ok=True)
+        self.redis = EmbeddedRedis(binary=self.spec.server or None, port=self._ports.take(), directory=place)
         await self.redis.start()
+        self.redis_url = self.redis.url
         self.say(f"redis at {self.redis_url}")
 
     async def _all_ready(self, programs: list[Program]) -> None:
