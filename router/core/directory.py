@@ -1,0 +1,326 @@
+"""The merged view of all SFUs, on one router: newest state by `(incarnation, revision)`, applied before anybody can hear of it.
+
+Facts to tell players (`router.core.facts`) exist only as return values of the methods that have already applied them;
+that is how "state first, decision second" (invariant 1, D3, D4) holds without anybody having to remember it.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from router.core.facts import Cordoned, Fact, Gone, GoneReason, Uncordoned
+from shared.keys import NOT_PLACEABLE_AFTER_S
+from shared.records import SfuState, SfuStatus, sfu_id, status_of, version_of
+
+Version = tuple[int, int]
+
+LOST_AFTER_S = 3.0
+"""A broken link and no other news for this long: the SFU is lost (docs/protocol.md, section 4.7)."""
+LOST_AFTER_BLIND_S = 10.0
+"""The same while Redis is unreachable, where other routers' news can't reach us; longer than an SFU's retry to link."""
+MISSING_GRACE_S = 5.0
+"""A record missing from Redis for this long is gone. A restarted Redis is empty until each router has put its SFUs back."""
+REMOTE_LOST_S = 15.0
+"""An SFU that is linked to other routers only and has not been heard of for this long is lost: it had time to link elsewhere."""
+FIRST_SIGHT_TRUST_S = 2.0
+"""A record found in Redis may be that of a dead SFU; it is trusted for so long, in which a living one reports again."""
+MAX_LAG_REVISIONS = 120
+"""A claim of players is refuted when the SFU itself went on for so many revisions (two minutes) without getting there."""
+MAX_FALSE_CLAIMS = 3
+"""After so many refuted claims about one SFU, players are no longer believed about it."""
+MAX_TOMBSTONES = 1024
+MAX_SFUS = 4096
+"""Bound on entries; a record beyond it is ignored."""
+_FINAL = 1 << 62
+
+
+class NotPlaceable(StrEnum):
+    """Why an SFU gets no new work."""
+
+    CORDONED = "cordoned"
+    """Its newest state says so."""
+    TERMINATING = "terminating"
+    """It runs its final sequence."""
+    UNKNOWN_STATUS = "unknown-status"
+    """A status of a newer version: alive, not placeable (D1)."""
+    STALE = "stale"
+    """Not heard of for `NOT_PLACEABLE_AFTER_S`; not dead."""
+    TREATED_AS_CORDONED = "treated-as-cordoned"
+    """A player named a later revision than ours when it asked to leave (invariant 1)."""
+    UNKNOWN_SFU = "unknown-sfu"
+    """No such SFU."""
+
+
+_BY_STATUS = {
+    SfuStatus.CORDONED: NotPlaceable.CORDONED,
+    SfuStatus.TERMINATING: NotPlaceable.TERMINATING,
+    SfuStatus.UNKNOWN: NotPlaceable.UNKNOWN_STATUS,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What a player was told by another router: at `version` the SFU was cordoned."""
+
+    version: Version
+    refuted_at: Version
+    """The SFU's own revision at which the claim has proved false; bounds what a lying player can do."""
+
+
+@dataclass(slots=True)
+class _Entry:
+    state: SfuState
+    status: SfuStatus
+    heard: float
+    """When the revision last advanced, by our monotonic clock."""
+    linked: bool = False
+    unlinked: float | None = None
+    stored: bool = False
+    missing: float | None = None
+    claim: Claim | None = None
+    false_claims: int = 0
+    told_cordoned: bool = False
+    told_gone: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SfuView:
+    """One SFU as this router sees it now."""
+
+    sfu: str
+    state: SfuState
+    status: SfuStatus
+    linked: bool
+    age_s: float
+    refused: NotPlaceable | None
+    """None: placeable."""
+
+
+class Directory:
+    """All SFUs this router knows. `now` is monotonic seconds of this process."""
+
+    def __init__(self) -> None:
+        self._entries: dict[str, _Entry] = {}
+        self._tombstones: OrderedDict[str, Version] = OrderedDict()
+        self._blind_since: float | None = None
+
+    # --- news ---
+
+    def hear(self, state: SfuState, *, now: float, direct: bool = True) -> list[Fact]:
+        """A state, in any order, any number of times: from its link (`direct`) or from Redis.
+
+        Returns what players are to hear.
+        """
+        sfu = sfu_id(state)
+        if version_of(state) != (0, 0) and version_of(state) <= self._tombstones.get(sfu, (-1, -1)):
+            return []
+        entry = self._entries.get(sfu)
+        if entry is None:
+            if len(self._entries) >= MAX_SFUS:
+                return []
+            heard = now if direct else now - NOT_PLACEABLE_AFTER_S + FIRST_SIGHT_TRUST_S
+            entry = self._entries[sfu] = _Entry(state=state, status=status_of(state), heard=heard)
+        elif not self._merge(entry, state, now=now):
+            return []
+        return self._facts(sfu, entry)
+
+    def read_back(self, states: Iterable[SfuState], *, now: float) -> list[Fact]:
+        """A whole reading of Redis: all its SFUs. Records that vanished count as missing from now on."""
+        self.see_store(now=now)
+        facts: list[Fact] = []
+        present = set()
+        for state in states:
+            present.add(sfu_id(state))
+            facts += self.hear(state, now=now, direct=False)
+        for sfu, entry in list(self._entries.items()):
+            if sfu in present:
+                entry.stored, entry.missing = True, None
+            elif entry.stored and not entry.linked and entry.missing is None:
+                entry.missing = now
+        return facts + self.tick(now=now)
+
+    def link(self, sfu: str, *, now: float) -> None:
+        """The SFU has a link here; its freshness comes from there."""
+        if (entry := self._entries.get(sfu)) is not None:
+            entry.linked, entry.unlinked, entry.missing = True, None, None
+
+    def unlink(self, sfu: str, *, now: float) -> None:
+        """Its link here broke without a `bye`."""
+        if (entry := self._entries.get(sfu)) is not None and entry.linked:
+            entry.linked, entry.unlinked = False, now
+
+    def unregister(self, sfu: str) -> list[Fact]:
+        """The SFU said `drained` or `bye`: nothing of this incarnation or an older one counts any more."""
+        return self._bury(sfu, GoneReason.TERMINATING, final=True)
+
+    def claim(self, sfu: str, version: Version) -> None:
+        """A player was told elsewhere that `sfu` is cordoned at `version`.
+
+        Only a router that lags behind that version heeds it, until the SFU's own newer word.
+        """
+        entry = self._entries.get(sfu)
+        if entry is None or version <= version_of(entry.state) or entry.false_claims >= MAX_FALSE_CLAIMS:
+            return
+        incarnation, revision = version_of(entry.state)
+        if entry.claim is None:
+            entry.claim = Claim(version=version, refuted_at=(incarnation, revision + MAX_LAG_REVISIONS))
+        elif version > entry.claim.version:
+            entry.claim = Claim(version=version, refuted_at=entry.claim.refuted_at)
+
+    def lose_store(self, *, now: float) -> None:
+        """Redis is unreachable: the age of SFUs that are not linked here stands still (invariant 5)."""
+        if self._blind_since is None:
+            self._blind_since = now
+
+    def see_store(self, *, now: float) -> None:
+        """Redis answers again: ages go on from where they stood, and nothing counts as missing yet."""
+        if self._blind_since is None:
+            return
+        blind_s = now - self._blind_since
+        for entry in self._entries.values():
+            if not entry.linked:
+                entry.heard = min(now, entry.heard + blind_s)
+            entry.missing = None
+            if entry.unlinked is not None:
+                entry.unlinked = now
+        self._blind_since = None
+
+    def tick(self, *, now: float) -> list[Fact]:
+        """What time alone has decided: SFUs that are lost or whose record has expired. Call it a few times a second."""
+        facts: list[Fact] = []
+        for sfu, entry in list(self._entries.items()):
+            if self._lost(entry, now=now) or self._expired(entry, now=now):
+                facts += self._bury(sfu, GoneReason.LOST, final=False)
+        return facts
+
+    # --- questions ---
+
+    def refusal(self, sfu: str, *, now: float) -> NotPlaceable | None:
+        """Why `sfu` may get no new work now; None when it may."""
+        entry = self._entries.get(sfu)
+        if entry is None:
+            return NotPlaceable.UNKNOWN_SFU
+        if entry.status is not SfuStatus.ONLINE:
+            return _BY_STATUS[entry.status]
+        if entry.claim is not None:
+            return NotPlaceable.TREATED_AS_CORDONED
+        if self._age(entry, now=now) >= NOT_PLACEABLE_AFTER_S:
+            return NotPlaceable.STALE
+        return None
+
+    def state(self, sfu: str) -> SfuState | None:
+        """The newest state known of `sfu`."""
+        entry = self._entries.get(sfu)
+        return entry.state if entry else None
+
+    def views(self, *, now: float) -> Iterator[SfuView]:
+        """Every SFU, sorted by id."""
+        for sfu, entry in sorted(self._entries.items()):
+            yield SfuView(
+                sfu=sfu,
+                state=entry.state,
+                status=entry.status,
+                linked=entry.linked,
+                age_s=max(0.0, self._age(entry, now=now)),
+                refused=self.refusal(sfu, now=now),
+            )
+
+    def cordoned(self, sfus: Iterable[str]) -> list[SfuState]:
+        """Of these SFUs, the states of those whose cordon has been applied, for a player that may have missed it."""
+        entries = ((sfu, self._entries.get(sfu)) for sfu in sorted(set(sfus)))
+        return [entry.state for _, entry in entries if entry is not None and entry.told_cordoned]
+
+    @property
+    def blind(self) -> bool:
+        """Redis is unreachable."""
+        return self._blind_since is not None
+
+    def __contains__(self, sfu: object) -> bool:
+        return sfu in self._entries
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    # --- inside ---
+
+    def _merge(self, entry: _Entry, state: SfuState, *, now: float) -> bool:
+        """Take `state` if it is news; false when it changes nothing."""
+        known, new = version_of(entry.state), version_of(state)
+        if new < known:
+            return False
+        if new == known:
+            return self._merge_unversioned(entry, state, now=now) if new == (0, 0) else False
+        entry.state, entry.status, entry.heard = state, status_of(state), now
+        entry.told_gone = entry.told_gone and new[0] == known[0]
+        if not entry.linked:
+            entry.unlinked = None  # another router hears of it
+        self._judge_claim(entry, new)
+        return True
+
+    @staticmethod
+    def _judge_claim(entry: _Entry, version: Version) -> None:
+        """The SFU's own word has reached `version`: has it caught up with what players said, or shown it to be false?"""
+        claim = entry.claim
+        if claim is None:
+            return
+        if version >= claim.version:
+            entry.claim = None
+        elif version[0] > claim.refuted_at[0]:  # an incarnation between the two: count its revisions
+            entry.claim = Claim(version=claim.version, refuted_at=(version[0], version[1] + MAX_LAG_REVISIONS))
+        elif version >= claim.refuted_at:
+            entry.claim = None
+            entry.false_claims += 1
+
+    @staticmethod
+    def _merge_unversioned(entry: _Entry, state: SfuState, *, now: float) -> bool:
+        """A program that knows no revisions (D9): each arrival is news, but order is unknown, so a cordon never loosens."""
+        entry.heard = now
+        if entry.status in (SfuStatus.CORDONED, SfuStatus.TERMINATING) and status_of(state) is SfuStatus.ONLINE:
+            return False
+        entry.state, entry.status = state, status_of(state)
+        return True
+
+    @staticmethod
+    def _facts(sfu: str, entry: _Entry) -> list[Fact]:
+        facts: list[Fact] = []
+        closed = entry.status in (SfuStatus.CORDONED, SfuStatus.TERMINATING)
+        if closed and not entry.told_cordoned:
+            entry.told_cordoned = True
+            facts.append(Cordoned(sfu=sfu, state=entry.state))
+        elif entry.status is SfuStatus.ONLINE and entry.told_cordoned:
+            entry.told_cordoned = False
+            facts.append(Uncordoned(sfu=sfu, state=entry.state))
+        if entry.status is SfuStatus.TERMINATING and not entry.told_gone:
+            entry.told_gone = True
+            facts.append(Gone(sfu=sfu, state=entry.state, reason=GoneReason.TERMINATING))
+        return facts
+
+    def _bury(self, sfu: str, reason: GoneReason, *, final: bool) -> list[Fact]:
+        """Remove an SFU; its tombstone keeps late copies of old states from raising it."""
+        entry = self._entries.pop(sfu, None)
+        if entry is None:
+            return []
+        incarnation, revision = version_of(entry.state)
+        self._tombstones[sfu] = (incarnation, _FINAL if final else revision)
+        self._tombstones.move_to_end(sfu)
+        while len(self._tombstones) > MAX_TOMBSTONES:
+            self._tombstones.popitem(last=False)
+        return [Gone(sfu=sfu, state=entry.state, reason=reason, told=entry.told_gone)]
+
+    def _age(self, entry: _Entry, *, now: float) -> float:
+        if self._blind_since is not None and not entry.linked:
+            now = self._blind_since
+        return now - entry.heard
+
+    def _lost(self, entry: _Entry, *, now: float) -> bool:
+        if entry.unlinked is not None:
+            return now - entry.unlinked >= (LOST_AFTER_BLIND_S if self.blind else LOST_AFTER_S)
+        return not entry.linked and not self.blind and now - entry.heard >= REMOTE_LOST_S
+
+    def _expired(self, entry: _Entry, *, now: float) -> bool:
+        if entry.missing is None or self.blind:
+            return False
+        return entry.status is SfuStatus.TERMINATING or now - entry.missing >= MISSING_GRACE_S

@@ -1,0 +1,118 @@
+"""The rooms this router hosts: those with a session here."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator
+
+from router.core.room import Room
+from router.core.sessions import Session
+
+MAX_ENDED = 20_000
+"""Ended sessions remembered, so that they can't be resumed here (docs/protocol.md, section 3)."""
+
+
+class Rooms:
+    """All rooms and sessions of this router, and which sessions wait to be resumed."""
+
+    def __init__(self, *, resume_window_s: float) -> None:
+        self._rooms: dict[str, Room] = {}
+        self._resume_window_s = resume_window_s
+        self._detached: OrderedDict[tuple[str, str], Session] = OrderedDict()
+        self._ended: OrderedDict[str, None] = OrderedDict()
+        self.sessions = 0
+        """Sessions here, those that wait to be resumed included."""
+        self._keep_until = 0.0
+
+    def get(self, name: str) -> Room | None:
+        """The room, if it is hosted here."""
+        return self._rooms.get(name)
+
+    def host(self, name: str) -> Room:
+        """The room, hosted from now on; `release` it when nobody came in."""
+        room = self._rooms.get(name)
+        if room is None:
+            room = self._rooms[name] = Room(name)
+            room.keep_until = self._keep_until
+        return room
+
+    def release(self, name: str) -> None:
+        """Forget the room if no session is left here."""
+        room = self._rooms.get(name)
+        if room is not None and not room.sessions:
+            del self._rooms[name]
+
+    def attach(self, room: Room, session: Session) -> None:
+        """Count a session that `room.attach` is about to take."""
+        self._rooms.setdefault(room.name, room)
+        self._detached.pop((room.name, session.player), None)
+        if session.player not in room.sessions:
+            self.sessions += 1
+
+    def lose(self, session: Session, *, now: float) -> None:
+        """Its websocket broke: the resume window begins."""
+        session.wire, session.detached = None, now
+        self._detached[(session.room, session.player)] = session
+        self._detached.move_to_end((session.room, session.player))
+
+    def end(self, session: Session) -> bool:
+        """The session is over; false when it had ended before."""
+        if not self._forget(session):
+            return False
+        room = self._rooms[session.room]
+        room.detach_all(session.player)
+        self._ended[session.player] = None
+        while len(self._ended) > MAX_ENDED:
+            self._ended.popitem(last=False)
+        self._release_if_empty(room)
+        return True
+
+    def hand_over(self, session: Session) -> bool:
+        """Another router has the session now; the player stays in the room."""
+        if not self._forget(session):
+            return False
+        room = self._rooms[session.room]
+        del room.sessions[session.player]
+        self._release_if_empty(room)
+        return True
+
+    def expired(self, *, now: float) -> list[Session]:
+        """Sessions whose resume window is over; `end` them."""
+        over = []
+        for session in self._detached.values():
+            if session.detached is None or now - session.detached < self._resume_window_s:
+                break
+            over.append(session)
+        return over
+
+    def has_ended(self, player: str) -> bool:
+        """That session ended here and can't be resumed."""
+        return player in self._ended
+
+    def keep_absent(self, *, until: float) -> None:
+        """Redis may have lost records: nobody is taken for gone before `until` because it does not list them."""
+        self._keep_until = until
+        for room in self._rooms.values():
+            room.keep_until, room.version = until, 0
+
+    def touching(self, sfu: str) -> list[Room]:
+        """Rooms that have to do with `sfu`."""
+        return [room for room in self._rooms.values() if sfu in room.sfus]
+
+    def __iter__(self) -> Iterator[Room]:
+        return iter(self._rooms.values())
+
+    def __len__(self) -> int:
+        return len(self._rooms)
+
+    def _forget(self, session: Session) -> bool:
+        room = self._rooms.get(session.room)
+        if room is None or room.sessions.get(session.player) is not session:
+            return False
+        self._detached.pop((session.room, session.player), None)
+        self.sessions -= 1
+        return True
+
+    def _release_if_empty(self, room: Room) -> None:
+        if not room.sessions:
+            self._rooms.pop(room.name, None)

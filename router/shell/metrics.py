@@ -1,0 +1,67 @@
+"""What a router exports to Prometheus. Labels are bounded: never a player, room or SFU id."""
+
+from __future__ import annotations
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+MAX_VERSIONS = 32
+"""Version labels told apart; later ones count as `other`."""
+_GAPS_MS = (10, 20, 40, 67, 100, 200, 500, 1000, 5000)
+_DRAIN_S = (1, 10, 60, 300, 600, 1800, 3600, 7200)
+_FAST_S = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5)
+
+
+class Metrics:
+    """The router's own registry and everything in it."""
+
+    def __init__(self) -> None:
+        self.registry = registry = CollectorRegistry()
+        self._versions: set[str] = set()
+        self.players = Gauge("sluice_router_players", "Player sessions here.", ["state"], registry=registry)
+        self.rooms = Gauge("sluice_router_rooms", "Rooms with a session here.", registry=registry)
+        self.sfus = Gauge("sluice_router_sfus", "SFUs known here, by status.", ["status"], registry=registry)
+        self.links = Gauge("sluice_router_links", "SFUs linked here.", registry=registry)
+        self.store_up = Gauge("sluice_router_store_up", "1 while Redis answers.", registry=registry)
+        self.messages = Counter("sluice_router_messages", "Messages heard.", ["peer", "type"], registry=registry)
+        self.refused = Counter("sluice_router_refused", "Refusals and bad input.", ["peer", "code"], registry=registry)
+        self.closed = Counter("sluice_router_closed", "Closes by this router.", ["peer", "code"], registry=registry)
+        self.placements = Counter("sluice_router_placements", "Placements by reason.", ["reason"], registry=registry)
+        self.told = Counter("sluice_router_told", "Notices about SFUs put on players' wires.", registry=registry)
+        self.sync = Histogram(
+            "sluice_router_sync_seconds", "One exchange with Redis.", buckets=_FAST_S, registry=registry
+        )
+        self.sync_failed = Counter("sluice_router_sync_failed", "Exchanges with Redis that failed.", registry=registry)
+        self.lag = Histogram(
+            "sluice_router_loop_lag_seconds", "How late a timer of the event loop fires.", buckets=_FAST_S, registry=registry
+        )
+        self.audio_gap = Histogram(
+            "sluice_router_move_audio_gap_ms", "Audio gap of a move.", buckets=_GAPS_MS, registry=registry
+        )
+        self.video_gap = Histogram(
+            "sluice_router_move_video_gap_ms", "Video gap of a move.", buckets=_GAPS_MS, registry=registry
+        )
+        drain = ["version", "outcome"]
+        self.drains = Counter("sluice_router_drains", "Drains that ended here.", drain, registry=registry)
+        self.drain_time = Histogram(
+            "sluice_router_drain_seconds", "From the cordon to the end.", drain, buckets=_DRAIN_S, registry=registry
+        )
+        self.drain_stayed = Histogram(
+            "sluice_router_drain_conversation_seconds",
+            "How long players stayed on after the cordon.",
+            ["version"],
+            buckets=_DRAIN_S,
+            registry=registry,
+        )
+        self.drain_evicted = Counter(
+            "sluice_router_drain_evicted", "Players cut at the end of a drain.", ["version"], registry=registry
+        )
+        self.drain_tracks = Counter(
+            "sluice_router_drain_tracks_at_exit", "Tracks left at exit.", ["version", "side"], registry=registry
+        )
+
+    def version(self, label: str) -> str:
+        """The label, or `other` once there are too many."""
+        if label in self._versions or len(self._versions) < MAX_VERSIONS:
+            self._versions.add(label)
+            return label
+        return "other"

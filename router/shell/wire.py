@@ -1,0 +1,79 @@
+"""A websocket connection of this router: frames go out without waiting, in bounded number; frames in are paced and dated."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, cast
+
+from websockets.asyncio.server import ServerConnection
+from websockets.frames import Frame, Opcode
+from websockets.protocol import State
+
+from router.core.rate import Bucket
+from shared.messages.base import Message, encode
+from shared.messages.codes import CloseCode
+
+CLOSE_TIMEOUT_S = 3.0
+"""How long a peer that is being closed may take to say goodbye."""
+_ending: set[asyncio.Task[None]] = set()
+
+
+def ws_frame(message: Message) -> bytes:
+    """The message as a websocket text frame; the same bytes for every connection, since a server does not mask."""
+    return bytes(Frame(Opcode.TEXT, encode(message).encode()).serialize(mask=False, extensions=[]))
+
+
+class WireConnection(ServerConnection):
+    """A server's websocket that writes synchronously and knows when it last heard of its peer."""
+
+    send_buffer_bytes = 1024 * 1024
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.heard = self.loop.time()
+        self.path = ""
+        self.ended: int | None = None
+        self.pinged = self.heard
+        self.bucket = Bucket(now=self.heard)
+
+    def data_received(self, data: bytes) -> None:
+        """Note the sign of life, then go on."""
+        self.heard = self.loop.time()
+        super().data_received(data)
+
+    def process_event(self, event: Any) -> None:
+        """Pace whatever arrives, pings and fragments included; beyond the limit the connection is closed (4005)."""
+        if isinstance(event, Frame) and not self.bucket.take(now=self.heard):
+            self.end(CloseCode.TOO_FAST, "too many messages")
+            return
+        super().process_event(event)
+
+    def put(self, frame: bytes) -> None:
+        """Put a frame of `ws_frame` on the wire. A reader that lets too much pile up is closed (4008)."""
+        if self.ended is not None or self.protocol.state is not State.OPEN:
+            return
+        transport = cast(asyncio.WriteTransport, self.transport)
+        transport.write(frame)
+        if transport.get_write_buffer_size() > self.send_buffer_bytes:
+            self.end(CloseCode.SLOW_READER, "fell behind")
+
+    def end(self, code: int, reason: str) -> None:
+        """Close with a typed code, without waiting; a peer that does not answer is cut off after `CLOSE_TIMEOUT_S`."""
+        if self.ended is not None:
+            return
+        self.ended = code
+        if self.protocol.state is not State.OPEN:
+            self.transport.abort()
+            return
+        # `close` waits for the write buffer before it watches its time-out, which a slow reader may never empty.
+        self.loop.call_later(CLOSE_TIMEOUT_S, self.transport.abort)
+        task = self.loop.create_task(self.close(code, reason))
+        _ending.add(task)
+        task.add_done_callback(_ending.discard)
+
+    def ping_now(self) -> None:
+        """Ask for a sign of life; any data counts as an answer."""
+        if self.protocol.state is State.OPEN and self.ended is None:
+            self.pinged = self.loop.time()
+            self.protocol.send_ping(b"")
+            self.send_data()
