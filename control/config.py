@@ -13,9 +13,9 @@ class Where:
     """Which fleet a command acts on; without any of these, the one that `sluice up` runs here."""
 
     fleet: str = ""
-    """Name of the fleet."""
+    """Name of the fleet. Also SLUICE_FLEET."""
     redis: str = ""
-    """URL of its Redis: redis://, rediss://, redis+sentinel:// or redis+cluster://."""
+    """URL of its Redis: redis://, rediss://, unix://, redis+sentinel:// or redis+cluster://. Also SLUICE_REDIS."""
     secret: str = ""
     """The fleet's secret, to make tokens. Better given as SLUICE_SECRET than as a flag."""
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from importlib.metadata import version
 
 from cyclopts import App, CycloptsError
-from cyclopts.config import Env
 
+from control.cli.environment import every_setting, where_only
 from control.cli.output import err, show_error
 from shared.errors import BadInput, SluiceError
 
@@ -27,20 +28,22 @@ Every setting can also be given as SLUICE_… in the environment."""
 FAILED, MISUSED, INTERRUPTED = 1, 2, 130
 
 COMMANDS = {
-    "up": ("control.cli.up:up", "Start a fleet on this machine and watch it."),
-    "status": ("control.cli.status:status", "Show SFUs, routers and drains."),
-    "cordon": ("control.cli.cordon:cordon", "Take an SFU out of placement; its calls go on."),
-    "uncordon": ("control.cli.cordon:uncordon", "Put a hand-cordoned SFU back."),
-    "drain": ("control.cli.drain:drain", "Cordon an SFU and let it end when its last player has left."),
-    "drains": ("control.cli.drains:drains", "List what past drains came to."),
-    "exit": ("control.cli.exit:exit_", "Force cordoned SFUs to end now."),
-    "token": ("control.cli.token:token", "Make a player's token."),
-    "rehearse": ("control.cli.rehearse:app", "Drain, exit or roll a private fleet of bots and measure."),
-    "bench": ("control.cli.bench:app", "Measure what this machine carries."),
-    "bots": ("control.cli.programs:bots", "Join simulated players with real media."),
-    "router": ("control.cli.programs:router", "Run one router."),
-    "sfu": ("control.cli.programs:sfu", "Run one SFU."),
+    "up": "control.cli.up:up",
+    "status": "control.cli.status:status",
+    "cordon": "control.cli.cordon:cordon",
+    "uncordon": "control.cli.cordon:uncordon",
+    "drain": "control.cli.drain:drain",
+    "drains": "control.cli.drains:drains",
+    "exit": "control.cli.exit:exit_",
+    "token": "control.cli.token:token",
+    "rehearse": "control.cli.rehearse:app",
+    "bench": "control.cli.bench:app",
+    "bots": "control.cli.programs:bots",
+    "router": "control.cli.programs:router",
+    "sfu": "control.cli.programs:sfu",
 }
+OPERATORS = {"status", "cordon", "uncordon", "drain", "drains", "exit"}
+"""Commands that act on a fleet somebody else runs."""
 
 
 def make_app() -> App:
@@ -49,17 +52,18 @@ def make_app() -> App:
         name="sluice",
         help=HELP,
         version=lambda: version("sluice"),
-        config=Env("SLUICE_", command=False),
+        config=every_setting,
         result_action="return_value",
         help_format="markdown",
     )
-    for name, (target, summary) in COMMANDS.items():
-        app.command(target, name=name, help=summary)
+    for name, target in COMMANDS.items():
+        app.command(target, name=name, config=where_only if name in OPERATORS else every_setting)
     return app
 
 
 def run(tokens: list[str]) -> int:
     """Run one command; its exit status. 1: it failed; 2: it was misused."""
+    logging.lastResort = logging.NullHandler()  # a command's error says it all; programs set up a log of their own
     try:
         result = make_app()(tokens, exit_on_error=False, error_console=err)
     except CycloptsError:

@@ -11,7 +11,9 @@ from rich.console import Console
 from control.errors import FleetFailed
 from shared.errors import SluiceError
 
-out = Console(highlight=False, soft_wrap=True)
+PIPED_WIDTH = 160
+"""Columns of a table that goes to a file or a pipe, where nobody says how wide the paper is."""
+out = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else PIPED_WIDTH)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
 
 

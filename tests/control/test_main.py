@@ -1,0 +1,128 @@
+"""Exit statuses and sentences of the command line."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from control.cli.main import COMMANDS, run
+from shared.records import Drain, DrainReport, SfuState
+from shared.store.store import Store
+from shared.tokens import PlayerClaims, verify
+
+SECRET = "0123456789abcdef0123456789abcdef"
+
+
+@pytest.fixture(autouse=True)
+def nobody_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No fleet runs here, whatever this machine is doing."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    for name in ("SLUICE_SECRET", "SLUICE_REDIS", "SLUICE_FLEET"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.mark.parametrize("command", sorted(COMMANDS))
+def test_every_command_has_a_help_page(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([command, "--help"]) == 0
+    assert f"sluice {command}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("tokens", "status", "sentence"),
+    [
+        (["nonsense"], 2, "nonsense"),
+        (["cordon"], 2, "SFU"),
+        (["status"], 1, "sluice up"),
+        (["status", "--redis", "redis://127.0.0.1:1/0"], 1, "Redis can't do"),
+        (["status", "--redis", "http://x"], 2, "redis"),
+        (["exit"], 2, "exactly one"),
+        (["exit", "--sfu", "a", "--all-cordoned"], 2, "exactly one"),
+        (["token", "alice"], 2, "SLUICE_SECRET"),
+        (["token", "alice", "--secret", "short"], 2, "16 bytes"),
+        (["token", "", "--secret", SECRET], 2, "identity"),
+        (["token", "x" * 129, "--secret", SECRET], 2, "128"),
+        (["up", "--sfus", "0"], 2, "at least one"),
+        (["up", "--fleet", "../x"], 2, "--fleet"),
+        (["up", "--sfus", "many"], 2, "many"),
+    ],
+)
+def test_what_can_not_be_done_is_said_in_one_sentence(
+    tokens: list[str], status: int, sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(tokens) == status
+    captured = capsys.readouterr()
+    assert sentence in captured.err
+    assert "Traceback" not in captured.err
+    assert captured.out == ""
+
+
+def test_a_token_opens_what_it_says(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["token", "alice", "--room", "kitchen", "--no-publish", "--secret", SECRET, "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    claims = verify(PlayerClaims, answer["token"], secret=SECRET, now_at=answer["expires_at"] - 1)
+    assert claims == PlayerClaims(room="kitchen", identity="alice", name="alice", publish=False)
+
+
+def test_settings_come_from_the_environment_too(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SLUICE_SECRET", SECRET)
+    assert run(["token", "alice"]) == 0
+    verify(PlayerClaims, capsys.readouterr().out.strip(), secret=SECRET, now_at=0)
+
+
+async def put(redis_url: str, fleet: str) -> None:
+    store = Store(redis_url, fleet=fleet)
+    drain = Drain(by="kim", exit_when_empty=False)
+    await store.put_sfu(SfuState(address="ws://a", sfu="a", incarnation=1, version="v1"))
+    await store.put_sfu(SfuState(address="ws://b", sfu="b", incarnation=1, status="CORDONED", drain=drain))
+    await store.push_drain_report(DrainReport(sfu="z", outcome="empty", to_exit_s=4.0))
+    await store.close()
+
+
+def test_scripts_read_status_and_drains_as_json(redis_url: str, fleet: str, capsys: pytest.CaptureFixture[str]) -> None:
+    asyncio.run(put(redis_url, fleet))
+    where = ["--redis", redis_url, "--fleet", fleet]
+    assert run(["status", "--json", *where]) == 0
+    status = json.loads(capsys.readouterr().out)
+    assert [(row["sfu"], row["status"]) for row in status["sfus"]] == [("a", "ONLINE"), ("b", "CORDONED")]
+    assert run(["drains", "--json", *where]) == 0
+    assert [report["sfu"] for report in json.loads(capsys.readouterr().out)] == ["z"]
+
+
+def test_people_read_status_and_drains_as_tables(
+    redis_url: str, fleet: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asyncio.run(put(redis_url, fleet))
+    where = ["--redis", redis_url, "--fleet", fleet]
+    assert run(["status", *where]) == 0
+    assert run(["drains", *where]) == 0
+    out = capsys.readouterr().out
+    assert "held until uncordoned" in out
+    assert "4.0 s" in out
+
+
+def test_a_forced_exit_needs_a_yes_where_nobody_can_be_asked(
+    redis_url: str, fleet: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asyncio.run(put(redis_url, fleet))
+    where = ["--redis", redis_url, "--fleet", fleet]
+    assert run(["exit", "--all-cordoned", *where]) == 2
+    assert "this would end b" in capsys.readouterr().err
+    assert run(["exit", "--sfu", "a", "--yes", *where]) == 1
+    assert "no SFU in that scope is" in capsys.readouterr().err
+    assert run(["exit", "--sfu", "b", "--yes", "--no-wait", *where]) == 0
+
+
+def test_whom_to_end_is_never_taken_from_the_environment(
+    redis_url: str, fleet: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {"SFU": "b", "YES": "1", "REDIS": redis_url, "FLEET": fleet}.items():
+        monkeypatch.setenv(f"SLUICE_{name}", value)
+    asyncio.run(put(redis_url, fleet))
+    assert run(["exit"]) == 2
+    assert run(["exit", "--sfu", "b"]) == 2
+    assert "--yes" in capsys.readouterr().err
