@@ -1,0 +1,145 @@
+"""Settings of an SFU: flags of `sluice sfu`, or SLUICE_... in the environment."""
+
+from __future__ import annotations
+
+import ipaddress
+import secrets
+import socket
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from sfu.core.drain_bounds import DrainBounds
+from sfu.core.load import Ceilings
+from shared.errors import BadSetting
+from shared.tokens import check_secret
+
+
+def default_sfu_id() -> str:
+    """The host's name and a few random characters: unique without anybody choosing it."""
+    return f"{socket.gethostname().split('.')[0][:40]}-{secrets.token_hex(3)}"
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SfuConfig:
+    """Settings of one SFU process."""
+
+    secret: Annotated[str, Parameter(show_default=False)] = ""
+    """The fleet's secret, at least 16 bytes; the same on routers and SFUs. Better given as SLUICE_SECRET."""
+
+    sfu: Annotated[str, Parameter(show_default=False)] = field(default_factory=default_sfu_id)
+    """Id of this SFU, unique in the fleet. Default: the host's name and six random characters."""
+
+    routers: tuple[str, ...] = ("ws://127.0.0.1:7000",)
+    """Websocket URLs of the routers to report to."""
+
+    links: int = 2
+    """How many of the routers to be linked with at a time."""
+
+    host: str = "127.0.0.1"
+    """Address to listen on: 0.0.0.0 in a container."""
+
+    ws_port: int = 7101
+    """TCP port of the players' websockets; 0: any free one."""
+
+    udp_port: int = 7101
+    """UDP port of all media; 0: any free one."""
+
+    http_port: int = 9090
+    """TCP port of health, metrics and state; 0: any free one."""
+
+    announced_ip: tuple[str, ...] = ()
+    """IPv4 addresses at which players reach the UDP port, best first. Default: 127.0.0.1, for this machine only."""
+
+    announced_udp_port: int = 0
+    """UDP port at which players reach it; 0: the same as `udp_port`."""
+
+    announced_ws: str = ""
+    """Websocket URL at which players reach it. Default: made of `announced_ip` and `ws_port`."""
+
+    version: str = "dev"
+    """Version label of the release; a forced exit can name it, and drain metrics carry it."""
+
+    cell: str = "default"
+    """The cell it belongs to."""
+
+    drain_max_s: float = 1800.0
+    """Seconds into a drain at which the remaining players are asked to move."""
+
+    grace_s: float = 3600.0
+    """Seconds from SIGTERM to the kill: Kubernetes' terminationGracePeriodSeconds, Docker's stop_grace_period."""
+
+    final_lead_s: float = 60.0
+    """The final sequence begins this many seconds before the kill, but never more than a quarter of `grace_s`."""
+
+    egress_ceiling_mbps: float = 700.0
+    """Sent Mbit/s at which the node counts as full: 70 % of its network port."""
+
+    stream_ceiling: int = 1200
+    """Forwarded outbound streams at which the node counts as full."""
+
+    cpu_guard: float = 0.85
+    """CPU share at which the node counts as full [0..1]."""
+
+    cores: int = 1
+    """Cores that this process may use."""
+
+    publisher_cap_kbps: int = 2500
+    """Bandwidth told to each publisher [kbit/s]; browsers ramp up to it."""
+
+    max_players: int = 2000
+    """Most player sessions."""
+
+    max_publications: int = 16
+    """Most publications of one player."""
+
+    max_subscriptions: int = 2048
+    """Most publications that one player may want from here."""
+
+    log_level: str = "INFO"
+    """DEBUG, INFO, WARNING or ERROR."""
+
+    def bounds(self) -> DrainBounds:
+        """The drain's bounds. Raises `BadSetting`."""
+        return DrainBounds(drain_max_s=self.drain_max_s, grace_s=self.grace_s, final_lead_s=self.final_lead_s)
+
+    def ceilings(self) -> Ceilings:
+        """What counts as full."""
+        return Ceilings(
+            egress_bps=self.egress_ceiling_mbps * 1e6, streams=self.stream_ceiling, cpu_guard=self.cpu_guard
+        )
+
+    def ips(self) -> tuple[str, ...]:
+        """The announced addresses, with the default filled in."""
+        return self.announced_ip or ("127.0.0.1",)
+
+    def check(self) -> None:
+        """Raise `BadSetting`, which names the setting and the fix, when the settings can't be used together."""
+        check_secret(self.secret)
+        self.bounds()
+        for name in ("ws_port", "udp_port", "http_port", "announced_udp_port"):
+            if not 0 <= getattr(self, name) <= 65535:
+                raise BadSetting(setting=name, detail="is no port; give 0 to 65535")
+        for name in ("links", "stream_ceiling", "cores", "publisher_cap_kbps", "max_players", "max_publications"):
+            if getattr(self, name) < 1:
+                raise BadSetting(setting=name, detail="must be at least 1")
+        if not (self.egress_ceiling_mbps > 0 and 0 < self.cpu_guard <= 1):
+            raise BadSetting(setting="egress_ceiling_mbps, cpu_guard", detail="must be over 0, the guard at most 1")
+        if not 0 < len(self.sfu) <= 64 or not self.sfu.isprintable() or " " in self.sfu:
+            raise BadSetting(setting="sfu", detail="give an id of 1 to 64 characters without spaces")
+        for url in (*self.routers, *filter(None, [self.announced_ws])):
+            if not url.startswith(("ws://", "wss://")):
+                raise BadSetting(setting="routers, announced_ws", detail=f"{url!r} is no ws:// or wss:// URL")
+        for ip in self.ips():
+            _check_ipv4(ip)
+
+
+def _check_ipv4(text: str) -> None:
+    try:
+        address = ipaddress.IPv4Address(text)
+    except ValueError:
+        raise BadSetting(setting="announced_ip", detail=f"{text!r} is no IPv4 address; give numbers, no name") from None
+    if address.is_unspecified:
+        raise BadSetting(setting="announced_ip", detail="players can't send to 0.0.0.0; give the address they use")
