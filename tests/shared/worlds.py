@@ -1,0 +1,95 @@
+"""The places in which the contract of the store is tested: in memory, on Valkey, on Debian's Redis, on a Cluster."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Protocol
+
+from redis.asyncio import Redis
+
+from shared.keys import Keys
+from shared.store import Store, StoreApi
+from tests.fakes.store import FakeStore
+from tests.fakes.store_core import Kept, StoreCore
+
+START_AT = 1_800_000_000.0
+
+
+class World(Protocol):
+    """One backend with the two stores of two programs on it, and what only a test may do to it."""
+
+    store: StoreApi
+    other: StoreApi
+
+    async def expire_sfu(self, sfu: str) -> None: ...
+    async def expire_lease(self, room: str, player: str) -> None: ...
+    async def write_raw_sfu(self, sfu: str, raw: bytes) -> None: ...
+    async def write_raw_field(self, room: str, field: str, raw: bytes) -> None: ...
+    async def lose_everything(self) -> None: ...
+    async def close(self) -> None: ...
+
+
+class MemoryWorld:
+    """The fake."""
+
+    def __init__(self) -> None:
+        self.at = START_AT
+        self.core = StoreCore(lambda: self.at)
+        self.store: StoreApi = FakeStore(core=self.core)
+        self.other: StoreApi = FakeStore(core=self.core)
+
+    async def expire_sfu(self, sfu: str) -> None:
+        self.core.sfus[sfu].until_at = self.at
+
+    async def expire_lease(self, room: str, player: str) -> None:
+        self.core.rooms[room].leases[player] = self.at
+
+    async def write_raw_sfu(self, sfu: str, raw: bytes) -> None:
+        self.core.sfus[sfu] = Kept(raw, math.inf)
+
+    async def write_raw_field(self, room: str, field: str, raw: bytes) -> None:
+        kind, _, name = field.partition(":")
+        target = self.core.rooms[room].players if kind == "p" else self.core.rooms[room].publications
+        target[name] = raw
+
+    async def lose_everything(self) -> None:
+        self.core.lose_everything()
+
+    async def close(self) -> None:
+        return None
+
+
+class RedisWorld:
+    """A real server. `node` is the URL of the one that holds the fleet's keys."""
+
+    def __init__(self, url: str, fleet: str, *, node: str = "") -> None:
+        # A test machine may be busy for longer than a second; the bound itself has tests of its own.
+        self.store: StoreApi = Store(url, fleet=fleet, timeout_s=10.0)
+        self.other: StoreApi = Store(url, fleet=fleet, timeout_s=10.0)
+        self.keys = Keys(fleet)
+        self.client: Redis = Redis.from_url(node or url)
+
+    async def expire_sfu(self, sfu: str) -> None:
+        await self._do("DEL", self.keys.sfu(sfu))
+
+    async def expire_lease(self, room: str, player: str) -> None:
+        await self._do("ZADD", self.keys.room_leases(room), "XX", 1, f"p:{player}")
+
+    async def write_raw_sfu(self, sfu: str, raw: bytes) -> None:
+        await self._do("SET", self.keys.sfu(sfu), raw)
+        await self._do("SADD", self.keys.sfus, sfu)
+
+    async def write_raw_field(self, room: str, field: str, raw: bytes) -> None:
+        await self._do("HSET", self.keys.room(room), field, raw)
+
+    async def lose_everything(self) -> None:
+        for key in await self._do("KEYS", f"{{{self.keys.fleet}}}:*"):
+            await self._do("DEL", key)
+
+    async def _do(self, *command: Any) -> Any:
+        return await self.client.execute_command(*command)  # type: ignore[no-untyped-call]
+
+    async def close(self) -> None:
+        await self.store.close()
+        await self.other.close()
+        await self.client.aclose()
