@@ -64,9 +64,9 @@ class ProducerSpec:
     ssrcs: tuple[EncodingSsrc, ...] = ()
     """SSRCs known from SDP; browsers' simulcast tells none."""
     remb_bps: int = DEFAULT_REMB_BPS
-    """Bandwidth told to the publisher by REMB [bit/s]; the highest of a peer's producers holds for the peer."""
+    """What this track may use [bit/s]; REMB tells the publisher the sum over its video tracks."""
     nack: bool = True
-    """Ask for lost packets (`a=rtcp-fb nack`); meant for video."""
+    """Ask for lost packets of a video (`a=rtcp-fb nack`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +82,7 @@ class ConsumerSpec:
     codec: str
     """The one codec this consumer gets; packets of others are dropped. Any case."""
     rtx_ssrc: int | None = None
-    """SSRC of retransmissions; None: lost packets are sent again as they were."""
+    """SSRC of retransmissions; None: lost packets are sent again as they were. Needs `rtx_payload_type`."""
     rtx_payload_type: int | None = None
     extensions: Mapping[str, int] = field(default_factory=dict)
     """Negotiated header extensions towards the peer: URI -> id. Others are dropped."""
@@ -155,7 +155,7 @@ class EncodingSnapshot:
     packets: int
     bytes: int
     lost: int
-    """Cumulative loss as told to the publisher, after repair."""
+    """Cumulative loss as told to the publisher, before any repair by RTX (RFC 4588 section 6.3)."""
     jitter_ms: float
     keyframes: int
     nacked: int
@@ -246,10 +246,10 @@ class Plane(Protocol):
     def add_peer(self, peer: int) -> None:
         """Make a peer known. Raises `ValueError` when the id is in use."""
 
-    def set_keys(self, peer: int, keys: SrtpKeys) -> None:
+    def set_keys(self, peer: int, keys: SrtpKeys, *, now: float) -> None:
         """DTLS has finished; a second call replaces the keys. Nothing happens when the peer is gone."""
 
-    def set_address(self, peer: int, address: Address) -> None:
+    def set_address(self, peer: int, address: Address, *, now: float) -> None:
         """Where the peer is now (ICE nomination, migration). The address is taken from a peer that had it before."""
 
     def remove_peer(self, peer: int) -> None:

@@ -8,8 +8,8 @@ _IDR, _SPS, _STAP_A, _FU_A = 5, 7, 24, 28
 def starts_keyframe(payload: bytes) -> bool:
     """True for a packet with a sequence parameter set or the beginning of an IDR picture.
 
-    Encoders send SPS, PPS and IDR in one aggregate or one after another with one timestamp; the first of them counts as the
-    start, so that a decoder that begins there has all it needs. Malformed payloads start nothing.
+    Encoders send SPS, PPS and IDR in one aggregate or one after another with one timestamp; the first of them counts
+    as the start, so that a decoder that begins there has all it needs. Malformed payloads start nothing.
     """
     if not payload:
         return False

@@ -1,0 +1,37 @@
+"""Why the plane drops packets: the bounded labels of its drop counters."""
+
+from __future__ import annotations
+
+from collections import Counter
+from enum import StrEnum
+
+
+class DropReason(StrEnum):
+    """Keys of `PlaneTotals.drops`."""
+
+    UNKNOWN_ADDRESS = "unknown-address"
+    NO_KEYS = "no-keys"
+    """Media before DTLS has finished."""
+    NOT_AUTHENTIC = "not-authentic"
+    """SRTP refused it: forged, replayed or for other keys."""
+    TOO_MANY_SSRCS = "too-many-ssrcs"
+    BAD_RTP = "bad-rtp"
+    BAD_RTCP = "bad-rtcp"
+    BAD_PAYLOAD = "bad-payload"
+    """The payload of a VP8 packet can't be read."""
+    UNKNOWN_SSRC = "unknown-ssrc"
+    FOREIGN_CODEC = "foreign-codec"
+    """A payload type that its producer has not negotiated."""
+    DUPLICATE = "duplicate"
+    LATE = "late"
+    PROBE = "probe"
+    """RTX or padding that carries nothing new."""
+    NOT_SENT = "not-sent"
+    """Could not be protected, for its length."""
+    RESEND_REPEATED = "resend-repeated"
+    RESEND_OVER_BUDGET = "resend-over-budget"
+    RESEND_UNKNOWN = "resend-unknown"
+    """Asked for, and not in the cache (any more)."""
+
+
+Drops = Counter[DropReason]

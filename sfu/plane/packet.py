@@ -1,0 +1,83 @@
+"""One decrypted RTP packet with all that its consumers share, worked out once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from shared.rtc import rtp
+from shared.rtc.vp8 import Vp8Descriptor
+
+if TYPE_CHECKING:
+    from sfu.plane.encoding import Encoding
+
+HOP_BY_HOP = frozenset(
+    {
+        rtp.MID_URI,
+        rtp.RID_URI,
+        rtp.REPAIRED_RID_URI,
+        rtp.TRANSPORT_CC_URI,
+        "urn:ietf:params:rtp-hdrext:toffset",
+        "https://aomediacodec.github.io/av1-rtp-spec/#dependency-descriptor-rtp-header-extension",
+        "http://www.webrtc.org/experiments/rtp-hdrext/video-layers-allocation00",
+    }
+)
+"""Extensions that speak of the publisher's own transport, streams or layers: false on the next hop, so never copied."""
+
+
+class MediaPacket:
+    """Not to be changed after it was made, but for `blocks`, the cache of extension blocks by plan."""
+
+    __slots__ = (
+        "arrived",
+        "blocks",
+        "elements",
+        "encoding",
+        "index",
+        "keyframe_start",
+        "marker",
+        "payload",
+        "payload_type",
+        "size",
+        "timestamp",
+        "vp8",
+    )
+
+    def __init__(self, encoding: Encoding, index: int, packet: bytes, header: rtp.RtpHeader, now: float) -> None:
+        self.encoding = encoding
+        self.index = index
+        self.timestamp = header.timestamp
+        self.marker = 0x80 if header.marker else 0
+        self.payload_type = header.payload_type
+        # Padding goes: its receiver would count it as media, and ours is another transport.
+        self.payload = packet[header.payload_start : header.payload_end]
+        self.elements = [
+            (identifier, packet[start:end]) for identifier, start, end in rtp.walk_extensions(packet, header)
+        ]
+        self.size = len(packet)
+        self.arrived = now
+        self.keyframe_start = False
+        self.vp8: Vp8Descriptor | None = None
+        self.blocks: dict[ExtensionPlan, bytes] = {}
+
+
+class ExtensionPlan:
+    """How header extensions of one producer look to consumers that negotiated the same ids."""
+
+    __slots__ = ("_copied", "_stamped")
+
+    def __init__(self, incoming: Mapping[int, str], outgoing: Mapping[str, int]) -> None:
+        self._copied = {
+            identifier: outgoing[uri]
+            for identifier, uri in incoming.items()
+            if uri in outgoing and uri not in HOP_BY_HOP and uri != rtp.ABS_SEND_TIME_URI
+        }
+        self._stamped = outgoing.get(rtp.ABS_SEND_TIME_URI)
+
+    def encode(self, packet: MediaPacket, now: float) -> bytes:
+        """The extension block for a packet sent at `now`."""
+        copied = self._copied
+        elements = [(copied[identifier], value) for identifier, value in packet.elements if identifier in copied]
+        if self._stamped is not None:
+            elements.append((self._stamped, rtp.abs_send_time(now)))
+        return rtp.encode_extensions(elements)

@@ -1,0 +1,130 @@
+"""One peer of the reference plane: its keys, its address, and what it sends and gets."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sfu.plane.api import Address, PeerSnapshot
+from sfu.plane.context import PlaneContext
+from sfu.plane.drops import DropReason
+from shared.errors import BadPacket
+from shared.rtc.srtp import SrtpKeys, SrtpSession
+
+if TYPE_CHECKING:
+    from sfu.plane.consumer import Consumer
+    from sfu.plane.encoding import Encoding
+    from sfu.plane.producer import Producer
+
+MAX_SSRCS = 256
+"""SSRCs a peer may send with. libsrtp keeps state for each for the life of the session; 256 is ten simulcast tracks
+restarted four times."""
+
+
+class PlanePeer:
+    """Sends silently drop while the peer has no keys or no address."""
+
+    __slots__ = (
+        "_context",
+        "_session",
+        "_ssrcs",
+        "address",
+        "bytes_in",
+        "bytes_out",
+        "closed",
+        "consumers",
+        "consumers_by_ssrc",
+        "last_heard",
+        "packets_in",
+        "packets_out",
+        "peer",
+        "producers",
+        "report_pending",
+        "reporting",
+        "routes",
+    )
+
+    def __init__(self, peer: int, context: PlaneContext) -> None:
+        self.peer = peer
+        self._context = context
+        self._session: SrtpSession | None = None
+        self._ssrcs: set[int] = set()
+        self.address: Address | None = None
+        self.closed = False
+        self.producers: dict[int, Producer] = {}
+        self.consumers: dict[int, Consumer] = {}
+        self.consumers_by_ssrc: dict[int, Consumer] = {}
+        self.routes: dict[int, tuple[Encoding, bool] | None] = {}
+        """SSRC -> (encoding, is RTX); None for an SSRC that was replaced and must not be bound again."""
+        self.packets_in = self.bytes_in = self.packets_out = self.bytes_out = 0
+        self.last_heard: float | None = None
+        self.reporting = False
+        self.report_pending = False
+
+    @property
+    def ready(self) -> bool:
+        """Media can be sent to it."""
+        return self._session is not None and self.address is not None
+
+    def set_keys(self, keys: SrtpKeys) -> None:
+        self._session = SrtpSession(keys)
+        self._ssrcs.clear()
+
+    def unprotect(self, datagram: bytes, *, ssrc: int, rtcp: bool) -> bytes | None:
+        """The plain packet; None when it was dropped and counted."""
+        session = self._session
+        if session is None:
+            self._context.drops[DropReason.NO_KEYS] += 1
+            return None
+        if ssrc not in self._ssrcs and len(self._ssrcs) >= MAX_SSRCS:
+            self._context.drops[DropReason.TOO_MANY_SSRCS] += 1
+            return None
+        try:
+            packet = session.unprotect_rtcp(datagram) if rtcp else session.unprotect(datagram)
+        except BadPacket:
+            self._context.drops[DropReason.NOT_AUTHENTIC] += 1
+            return None
+        self._ssrcs.add(ssrc)
+        self.packets_in += 1
+        self.bytes_in += len(datagram)
+        return packet
+
+    def send_rtp(self, packet: bytes) -> bool:
+        """Protect and send; False when that could not be done."""
+        session, address = self._session, self.address
+        if session is None or address is None:
+            return False
+        try:
+            datagram = session.protect(packet)
+        except BadPacket:
+            self._context.drops[DropReason.NOT_SENT] += 1
+            return False
+        self._emit(datagram, address)
+        return True
+
+    def send_rtcp(self, compound: bytes) -> None:
+        session, address = self._session, self.address
+        if session is None or address is None:
+            return
+        try:
+            datagram = session.protect_rtcp(compound)
+        except BadPacket:
+            self._context.drops[DropReason.NOT_SENT] += 1
+            return
+        self._emit(datagram, address)
+
+    def _emit(self, datagram: bytes, address: Address) -> None:
+        self._context.send(datagram, address)
+        self.packets_out += 1
+        self.bytes_out += len(datagram)
+        self._context.packets_out += 1
+        self._context.bytes_out += len(datagram)
+
+    def snapshot(self) -> PeerSnapshot:
+        return PeerSnapshot(
+            peer=self.peer,
+            packets_in=self.packets_in,
+            bytes_in=self.bytes_in,
+            packets_out=self.packets_out,
+            bytes_out=self.bytes_out,
+            last_heard=self.last_heard,
+        )
