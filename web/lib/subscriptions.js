@@ -106,10 +106,13 @@ export class Subscriptions {
     return old ? [show, { do: "retire", publication, copy: old.copy }] : [show];
   }
 
-  /** The SFU says that the publication is no longer there. What it showed last stays until something better comes. */
-  copyEnded({ publication, sfu }) {
+  /**
+   * The publication is no longer at the SFU; or, with `copy`, that one copy has ended. What was shown last stays until
+   * something better comes.
+   */
+  copyEnded({ publication, sfu, copy = null }) {
     const entry = this.#entries.get(publication);
-    return entry ? this.#lose(entry, sfu) : [];
+    return entry ? this.#lose(entry, sfu, copy) : [];
   }
 
   /** The link to the SFU broke: every copy that came over it has stopped. */
@@ -117,13 +120,14 @@ export class Subscriptions {
     return [...this.#entries.values()].flatMap((entry) => this.#lose(entry, sfu));
   }
 
-  #lose(entry, sfu) {
+  #lose(entry, sfu, only = null) {
     const effects = [];
-    if (entry.next?.sfu === sfu && entry.next.copy) {
+    const isIt = (known) => known?.sfu === sfu && (only === null || known.copy === only);
+    if (isIt(entry.next) && entry.next.copy) {
       effects.push({ do: "retire", publication: entry.record.publication, copy: entry.next.copy });
       entry.next.copy = null;
     }
-    if (entry.shown?.sfu === sfu) {
+    if (isIt(entry.shown)) {
       entry.shown.lost = true;
       entry.next ??= { sfu: entry.record.sfu, copy: null };
     }

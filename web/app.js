@@ -1,0 +1,187 @@
+/**
+ * The room page. Query parameters: `room`, `name`, `identity`, `token`, `pattern=1` or `media=camera|pattern|none`,
+ * `autojoin=1`, `router=ws://…` (asked first; may be given more than once). `window.sluice` is the Player.
+ */
+
+import { Player } from "./lib/index.js";
+import { shuffled } from "./lib/jitter.js";
+import { randomId } from "./lib/protocol.js";
+import { renderPanel, renderTrouble } from "./ui/panel.js";
+import { makePattern } from "./ui/pattern.js";
+import { Tiles } from "./ui/tiles.js";
+
+/** Countdowns are brought up to date this often [ms]. */
+const REFRESH_MS = 500;
+/** Trouble that the player overcomes by itself is shown this long [ms]. */
+const TROUBLE_MS = 8000;
+
+const query = new URLSearchParams(location.search);
+const form = document.getElementById("join");
+const $ = (id) => document.getElementById(id);
+let call = null;
+
+/** One visit to a room: the player, what it sends, and the tiles. */
+class Call {
+  #timer = null;
+  #troubleTimer = null;
+
+  constructor({ routers, token, media }) {
+    this.media = media;
+    this.player = new Player({ routers, token, shuffle: false });
+    this.tiles = new Tiles($("grid"));
+    this.player.on("state", (state) => this.render(state));
+    this.player.on("copy", ({ player, element, kind }) => kind === "video" && this.tiles.mount(player, element));
+    this.player.on("trouble", ({ code, message }) => this.trouble(message || code));
+    this.player.on("over", ({ advice }) => end(advice));
+    window.sluice = this.player;
+  }
+
+  async start() {
+    for (const track of this.media.tracks) this.player.publish(track, { source: this.media.source[track.kind] });
+    const { player, canPublish } = await this.player.join();
+    const video = this.media.tracks.filter(({ kind }) => kind === "video");
+    if (video.length) this.tiles.preview(player, new MediaStream(video));
+    if (!canPublish && this.media.tracks.length) this.trouble("Your token lets you watch only; nothing of yours is sent.");
+    this.#timer = setInterval(() => this.render(this.player.state), REFRESH_MS);
+  }
+
+  render(state) {
+    $("room").textContent = state.room ?? "";
+    this.tiles.render(state);
+    renderPanel(state);
+  }
+
+  trouble(text) {
+    clearTimeout(this.#troubleTimer);
+    renderTrouble(text);
+    this.#troubleTimer = setTimeout(() => renderTrouble(null), TROUBLE_MS);
+  }
+
+  stop() {
+    clearInterval(this.#timer);
+    clearTimeout(this.#troubleTimer);
+    this.player.close();
+    this.media.stop();
+  }
+}
+
+async function join() {
+  const data = new FormData(form);
+  const [room, name] = [data.get("room").trim(), data.get("name").trim()];
+  $("join-button").disabled = true;
+  showError(null);
+  let media = null;
+  try {
+    media = await openMedia(data.get("media"), name);
+    const token = data.get("token").trim() || (() => fetchToken(room, name));
+    call = new Call({ routers: await findRouters(), token, media });
+    for (const id of ["call", "room", "connection", "leave"]) $(id).hidden = false;
+    await call.start();
+    form.hidden = true;
+  } catch (error) {
+    if (call) end(error.message);
+    else {
+      media?.stop();
+      showError(error.message);
+    }
+  } finally {
+    $("join-button").disabled = false;
+  }
+}
+
+function end(reason) {
+  call?.stop();
+  call = null;
+  $("grid").replaceChildren();
+  for (const id of ["call", "room", "connection", "leave", "notice"]) $(id).hidden = true;
+  form.hidden = false;
+  showError(reason);
+}
+
+function showError(text) {
+  $("join-error").hidden = !text;
+  $("join-error").textContent = text ?? "";
+}
+
+/** What the person sends. Rejects with a sentence that says what to do. */
+async function openMedia(kind, name) {
+  if (kind === "none") return { tracks: [], source: {}, stop() {} };
+  if (kind === "pattern") return { ...makePattern(name), source: { audio: "beep", video: "pattern" } };
+  if (!navigator.mediaDevices) {
+    throw new Error("Browsers open the camera on https pages and on localhost only. Use one of these, or the test pattern.");
+  }
+  try {
+    const video = { width: { ideal: 640 }, height: { ideal: 360 }, frameRate: { ideal: 30 } };
+    const stream = await navigator.mediaDevices.getUserMedia({ audio: true, video });
+    const tracks = stream.getTracks();
+    return { tracks, source: { audio: "microphone", video: "camera" }, stop: () => tracks.forEach((track) => track.stop()) };
+  } catch (error) {
+    throw new Error(CAMERA_ADVICE[error.name] ?? `The camera could not be opened (${error.message}).`, { cause: error });
+  }
+}
+
+const CAMERA_ADVICE = {
+  NotAllowedError: "The camera is blocked. Allow it beside the address of this page, or choose the test pattern.",
+  NotFoundError: "There is no camera or microphone here. Choose the test pattern.",
+  NotReadableError: "Another program uses the camera. Close it, or choose the test pattern.",
+};
+
+/** Routers of the fleet; the ones in the query come first, the others stand by for when they fail. */
+async function findRouters() {
+  const preferred = query.getAll("router");
+  try {
+    const response = await fetch("api/routers");
+    const { routers } = await response.json();
+    const others = routers.map(({ ws }) => ws).filter((url) => url && !preferred.includes(url));
+    const found = [...preferred, ...shuffled(others, Math.random)];
+    if (found.length) return found;
+  } catch (error) {
+    if (preferred.length) return preferred;
+    throw new Error("This server does not say which routers there are. Is the fleet up?", { cause: error });
+  }
+  throw new Error("No router is known yet. Wait a moment and try again.");
+}
+
+async function fetchToken(room, name) {
+  const response = await fetch("api/dev-token", {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ room, name, identity: identity() }),
+  });
+  if (response.ok) return (await response.json()).token;
+  throw new Error("This router makes no tokens for visitors. Get one from your app (or from `sluice token`) and paste it below.");
+}
+
+/** A window keeps its identity through reloads, and two windows are two people. */
+function identity() {
+  const known = query.get("identity") ?? sessionStorage.getItem("sluice-identity");
+  const value = known ?? `web-${randomId(6)}`;
+  sessionStorage.setItem("sluice-identity", value);
+  return value;
+}
+
+function fillForm() {
+  for (const field of ["room", "name", "token"]) if (query.has(field)) form.elements[field].value = query.get(field);
+  const media = query.get("media") ?? (query.get("pattern") === "1" ? "pattern" : null);
+  if (media) form.elements.media.value = media;
+  form.elements.name.value ||= localStorage.getItem("sluice-name") ?? "";
+}
+
+form.addEventListener("submit", (event) => {
+  event.preventDefault();
+  localStorage.setItem("sluice-name", form.elements.name.value);
+  join();
+});
+$("leave").addEventListener("click", () => end(null));
+$("move-now").addEventListener("click", () => call?.player.moveNow());
+$("stay").addEventListener("click", () => call?.player.stay());
+$("let-rule").addEventListener("click", () => call?.player.letRuleDecide());
+$("sound").addEventListener("click", () => call?.player.resumeSound());
+for (const input of document.querySelectorAll("[data-presence]")) {
+  input.addEventListener("change", () => call?.player.setPresence({ [input.dataset.presence]: input.checked }));
+}
+addEventListener("online", () => call?.player.retryNow());
+addEventListener("pagehide", () => call?.player.close());
+
+fillForm();
+if (query.get("autojoin") === "1" && form.reportValidity()) join();

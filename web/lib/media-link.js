@@ -1,0 +1,220 @@
+/**
+ * Everything between the player and one SFU: a websocket, a publish and a subscribe connection.
+ *
+ * What is asked for before the SFU has let us in is sent right behind `enter`, which saves a round trip.
+ *
+ * Events:  "entered" {}                  the SFU let us in, or replaced our grants
+ *          "flowing" {publication, generation}
+ *          "consumers" {publication, count}
+ *          "track" / "track-gone"        see subscriber.js
+ *          "ended" {publication}         a publication is no longer on this SFU
+ *          "please-move" {withinMs, incarnation, revision}
+ *          "refused" {code, message}     something we asked for was refused; the link lives
+ *          "lost" {reason}               the link is over, told once: "closed", "terminating", "refused", ...
+ */
+
+import { Emitter } from "./emitter.js";
+import { Close, read, write } from "./protocol.js";
+import { Publisher } from "./publisher.js";
+import { Subscriber } from "./subscriber.js";
+
+/** A media connection that has heard nothing for this long after it became "disconnected" is dead [ms]. */
+export const SILENCE_MS = 4000;
+/** Keeps proxies from closing an idle websocket, and finds one that is dead [ms]. */
+export const PING_MS = 5000;
+
+export class MediaLink extends Emitter {
+  #socket;
+  #outbox = [];
+  #over = false;
+  #subscribed = "";
+  #timers = new Map();
+  #publisher = null;
+  #subscriber = null;
+  #unanswered = 0;
+  #refusal = "";
+
+  /** @param {{sfu: string, address: string, token: string, WebSocketClass?: typeof WebSocket}} options */
+  constructor({ sfu, address, token, WebSocketClass = globalThis.WebSocket }) {
+    super();
+    this.sfu = sfu;
+    this.#outbox.push(write("enter", { token }));
+    this.#socket = new WebSocketClass(address);
+    this.#socket.onopen = () => this.#flush();
+    this.#socket.onmessage = ({ data }) => this.#receive(data);
+    this.#socket.onclose = ({ code }) => this.#lose(this.#reason(code));
+  }
+
+  get isOver() {
+    return this.#over;
+  }
+
+  /** A visit becomes the player's home: replace what we may do here. */
+  enterAgain(token) {
+    this.#send("enter", { token });
+  }
+
+  /** Build the offer while the websocket opens. */
+  prepare(sources) {
+    if (sources.length) this.#publishing().prepare(sources).catch((error) => this.#lose(`offer: ${error.message}`));
+  }
+
+  /**
+   * Publish exactly these here.
+   * @param {import("./publisher.js").Source[]} sources
+   * @param {number} generation
+   */
+  publish(sources, generation) {
+    if (!sources.length && !this.#publisher) return;
+    this.#publishing()
+      .set(sources, generation)
+      .catch((error) => this.emit("refused", { code: "bad-sdp", message: String(error.message) }));
+  }
+
+  /** End all that is published here; what is subscribed goes on. */
+  stopPublishing(publications) {
+    if (!this.#publisher) return;
+    this.#send("stop-publishing", { publications });
+    this.#publisher.stop();
+  }
+
+  replaceTrack(publication, track) {
+    return this.#publisher?.replaceTrack(publication, track);
+  }
+
+  /** Subscribe to exactly this set. */
+  subscribe(publications) {
+    const list = [...publications].sort();
+    if (list.join() === this.#subscribed) return;
+    this.#subscribed = list.join();
+    this.#send("subscribe", { publications: list });
+  }
+
+  requestKeyframe(publication) {
+    this.#send("request-keyframe", { publication });
+  }
+
+  /** We need nothing here any longer. */
+  leave() {
+    this.#send("leave-sfu");
+    this.close();
+  }
+
+  /** Close without a word; no "lost" follows. */
+  close() {
+    this.#over = true;
+    for (const timer of this.#timers.values()) clearTimeout(timer);
+    this.#socket.close();
+    this.#publisher?.close();
+    this.#subscriber?.close();
+  }
+
+  /** @returns {Promise<RTCStatsReport[]>} of both connections */
+  async stats() {
+    const connections = [this.#publisher?.pc, this.#subscriber?.pc].filter(Boolean);
+    return Promise.all(connections.map((pc) => pc.getStats()));
+  }
+
+  #publishing() {
+    if (!this.#publisher) {
+      this.#publisher = new Publisher({ send: (type, fields) => this.#send(type, fields) });
+      this.#watch(this.#publisher.pc, "publishing");
+    }
+    return this.#publisher;
+  }
+
+  #subscribing() {
+    if (!this.#subscriber) {
+      this.#subscriber = new Subscriber({ send: (type, fields) => this.#send(type, fields) });
+      for (const name of ["track", "track-gone"]) this.#subscriber.on(name, (detail) => this.emit(name, detail));
+      this.#watch(this.#subscriber.pc, "subscribing");
+    }
+    return this.#subscriber;
+  }
+
+  #watch(pc, what) {
+    pc.onconnectionstatechange = () => {
+      this.#cancel(what);
+      if (pc.connectionState === "failed") this.#lose(`${what} failed`);
+      if (pc.connectionState !== "disconnected") return;
+      this.#after(what, SILENCE_MS, () => this.#lose(`${what} fell silent`));
+    };
+  }
+
+  #send(type, fields) {
+    if (this.#over) return;
+    if (this.#socket.readyState === 1) this.#socket.send(write(type, fields));
+    else this.#outbox.push(write(type, fields));
+  }
+
+  #flush() {
+    for (const frame of this.#outbox.splice(0)) this.#socket.send(frame);
+    this.#after("ping", PING_MS, () => this.#ping());
+  }
+
+  #ping() {
+    if (this.#unanswered >= 2) {
+      this.#lose("no answer to pings");
+      return;
+    }
+    this.#unanswered++;
+    this.#send("ping", { n: 0 });
+    this.#after("ping", PING_MS, () => this.#ping());
+  }
+
+  #receive(data) {
+    let message;
+    try {
+      message = read(data);
+    } catch (error) {
+      console.warn(`sluice: ${this.sfu} sent what is no message`, error);
+      return;
+    }
+    this.#unanswered = 0;
+    if (message && Object.hasOwn(this.#handlers, message.type)) this.#handlers[message.type](message);
+  }
+
+  #handlers = {
+    entered: () => this.emit("entered", {}),
+    "publish-answer": (message) => this.#publisher?.answer(message),
+    "subscribe-offer": (message) => {
+      this.#subscribing()
+        .offer(message)
+        .catch((error) => !this.#over && this.#lose(`offer refused: ${error.message}`));
+    },
+    "publication-flowing": (message) => this.emit("flowing", message),
+    consumers: (message) => this.emit("consumers", message),
+    "publication-ended": (message) => this.emit("ended", message),
+    "please-move": ({ within_s, incarnation, revision }) => {
+      this.emit("please-move", { withinMs: within_s * 1000, incarnation, revision });
+    },
+    closing: () => {
+      this.#refusal = "terminating";
+    },
+    error: ({ code, message }) => {
+      this.#refusal = code;
+      this.emit("refused", { code, message });
+    },
+  };
+
+  #reason(code) {
+    if (code === Close.TERMINATING) return "terminating";
+    if (code === Close.REPLACED) return "replaced";
+    return this.#refusal || "closed";
+  }
+
+  #lose(reason) {
+    if (this.#over) return;
+    this.close();
+    this.emit("lost", { reason });
+  }
+
+  #after(name, ms, action) {
+    this.#cancel(name);
+    this.#timers.set(name, setTimeout(action, ms));
+  }
+
+  #cancel(name) {
+    clearTimeout(this.#timers.get(name));
+  }
+}

@@ -1,0 +1,106 @@
+/**
+ * The publish connection to one SFU: the player offers. VP8 and Opus are preferred; candidates are not exchanged,
+ * because the SFU is ICE-lite and finds us by our first check.
+ *
+ * @typedef {{publication: string, kind: string, track: MediaStreamTrack, encodings?: RTCRtpEncodingParameters[]}} Source
+ */
+
+/** Enough for 640x360 at 30 frames a second [bit/s]. */
+export const VIDEO_MAX_BPS = 800_000;
+const PREFERRED = { audio: "audio/opus", video: "video/vp8" };
+
+export class Publisher {
+  #transceivers = new Map(); // publication -> RTCRtpTransceiver
+  #negotiation = 0;
+  #answered = null; // resolves with the answer to the offer in flight
+  #running = null;
+  #wanted = null;
+
+  /**
+   * @param {{send: (type: string, fields: object) => void, connection?: () => RTCPeerConnection}} options
+   */
+  constructor({ send, connection = () => new RTCPeerConnection({ bundlePolicy: "max-bundle" }) }) {
+    this.send = send;
+    this.pc = connection();
+  }
+
+  /**
+   * Publish exactly these, each with this generation. Calls are done one after another; the last one counts.
+   * @param {Source[]} sources
+   * @param {number} generation
+   */
+  async set(sources, generation) {
+    this.#wanted = { sources, generation };
+    this.#running ??= this.#negotiate().finally(() => (this.#running = null));
+    await this.#running;
+  }
+
+  /** Encoders and an offer take a while to make: do it while the websocket is still opening. */
+  async prepare(sources) {
+    this.#apply(sources);
+    await this.pc.setLocalDescription();
+  }
+
+  async #negotiate() {
+    while (this.#wanted) {
+      const { sources, generation } = this.#wanted;
+      this.#wanted = null;
+      this.#apply(sources);
+      await this.pc.setLocalDescription();
+      const tracks = sources.map(({ publication, kind }) => {
+        return { mid: this.#transceivers.get(publication).mid, publication, kind, generation };
+      });
+      const negotiation = ++this.#negotiation;
+      const answer = new Promise((resolve) => (this.#answered = { negotiation, resolve }));
+      this.send("publish-offer", { sdp: this.pc.localDescription.sdp, negotiation, tracks });
+      const { sdp } = await answer;
+      if (this.pc.signalingState === "closed") return;
+      await this.pc.setRemoteDescription({ type: "answer", sdp });
+    }
+  }
+
+  #apply(sources) {
+    const wanted = new Set(sources.map(({ publication }) => publication));
+    for (const [publication, transceiver] of this.#transceivers) {
+      if (wanted.has(publication)) continue;
+      transceiver.stop();
+      this.#transceivers.delete(publication);
+    }
+    for (const { publication, kind, track, encodings } of sources) {
+      if (this.#transceivers.has(publication)) continue;
+      const sendEncodings = encodings ?? (kind === "video" ? [{ maxBitrate: VIDEO_MAX_BPS }] : undefined);
+      const transceiver = this.pc.addTransceiver(track, { direction: "sendonly", sendEncodings });
+      prefer(transceiver, kind);
+      this.#transceivers.set(publication, transceiver);
+    }
+  }
+
+  /** The SFU answered; an answer to an older offer is ignored. */
+  answer({ sdp, negotiation }) {
+    if (this.#answered?.negotiation === negotiation) this.#answered.resolve({ sdp });
+  }
+
+  /** Stop to send everything and free the encoders; the connection stays for whatever is published here next. */
+  stop() {
+    this.#wanted = null;
+    this.#apply([]);
+  }
+
+  /** Send another track for the same publication (a changed camera). */
+  async replaceTrack(publication, track) {
+    await this.#transceivers.get(publication)?.sender.replaceTrack(track);
+  }
+
+  close() {
+    this.#wanted = null;
+    this.pc.close();
+    this.#answered?.resolve({ sdp: "" });
+  }
+}
+
+function prefer(transceiver, kind) {
+  const codecs = RTCRtpReceiver.getCapabilities?.(kind)?.codecs ?? [];
+  const isPreferred = (codec) => codec.mimeType.toLowerCase() === PREFERRED[kind];
+  const ordered = [...codecs.filter(isPreferred), ...codecs.filter((codec) => !isPreferred(codec))];
+  if (ordered.length) transceiver.setCodecPreferences?.(ordered);
+}

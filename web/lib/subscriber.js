@@ -1,0 +1,55 @@
+/**
+ * The subscribe connection to one SFU: the SFU offers, one m-line a publication; ended m-lines are used again.
+ *
+ * Events:  "track" {publication, kind, mid, receiver}   an m-line has begun to carry this publication
+ *          "track-gone" {publication, mid}              it carries it no longer
+ */
+
+import { Emitter } from "./emitter.js";
+
+export class Subscriber extends Emitter {
+  #carried = new Map(); // mid -> publication
+  #chain = Promise.resolve();
+
+  /** @param {{send: (type: string, fields: object) => void, connection?: () => RTCPeerConnection}} options */
+  constructor({ send, connection = () => new RTCPeerConnection({ bundlePolicy: "max-bundle" }) }) {
+    super();
+    this.send = send;
+    this.pc = connection();
+  }
+
+  /** Answer an offer; offers are answered in the order they came. Rejects when the browser refuses the SDP. */
+  offer(message) {
+    this.#chain = this.#chain.catch(() => {}).then(() => this.#answer(message));
+    return this.#chain;
+  }
+
+  async #answer({ sdp, negotiation, tracks }) {
+    if (this.pc.signalingState === "closed") return;
+    await this.pc.setRemoteDescription({ type: "offer", sdp });
+    this.#tellChanges(tracks);
+    await this.pc.setLocalDescription();
+    this.send("subscribe-answer", { sdp: this.pc.localDescription.sdp, negotiation });
+  }
+
+  /** Told before the answer goes out, so that whoever watches frames sees the very first one. */
+  #tellChanges(tracks) {
+    const carried = new Map(tracks.map((track) => [track.mid, track]));
+    for (const [mid, publication] of this.#carried) {
+      if (carried.get(mid)?.publication === publication) continue;
+      this.#carried.delete(mid);
+      this.emit("track-gone", { publication, mid });
+    }
+    const receivers = new Map(this.pc.getTransceivers().map(({ mid, receiver }) => [mid, receiver]));
+    for (const [mid, { publication }] of carried) {
+      const receiver = receivers.get(mid);
+      if (!receiver || this.#carried.has(mid)) continue;
+      this.#carried.set(mid, publication);
+      this.emit("track", { publication, kind: receiver.track.kind, mid, receiver });
+    }
+  }
+
+  close() {
+    this.pc.close();
+  }
+}

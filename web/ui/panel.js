@@ -1,0 +1,123 @@
+/** What the page says about our own connection: the notice, the move step by step, gaps, presence, trouble. */
+
+import { badge, countdown, make, milliseconds } from "./format.js";
+
+const $ = (id) => document.getElementById(id);
+const PHASES = {
+  requesting: "asking the router for another SFU",
+  connecting: "opening a link to",
+  confirming: "publishing on both, waiting for media on",
+  "backing-off": "the last try failed; trying again",
+};
+const CONNECTION = {
+  idle: ["Not connected", "warn"],
+  connecting: ["Connecting…", "warn"],
+  open: ["Connected", "good"],
+  waiting: ["Reconnecting…", "warn"],
+  over: ["Session ended", "bad"],
+};
+
+/** Bring everything up to date with the player's state. */
+export function renderPanel(state) {
+  renderConnection(state);
+  renderNotice(state);
+  renderMove(state);
+  renderSwitch(state);
+  for (const input of document.querySelectorAll("[data-presence]")) {
+    input.checked = state.presence[input.dataset.presence];
+  }
+  $("sound").hidden = !state.soundBlocked;
+}
+
+function renderConnection({ connection, router, move, links, cordon, room }) {
+  const [text, tone] = CONNECTION[connection.status];
+  const isResuming = connection.status === "waiting" || (connection.status === "connecting" && room);
+  setText($("connection"), isResuming ? "Resuming… media goes on" : text);
+  $("connection").dataset.tone = tone;
+  $("connection").title = connection.detail ?? "";
+  setText($("router"), router || "–");
+  const home = move.home ? [badge(move.home, { cordoned: cordon !== null })] : ["–"];
+  $("home").replaceChildren(...home);
+  $("links").replaceChildren(...(links.length ? links.map((sfu) => badge(sfu)) : ["–"]));
+}
+
+function renderNotice({ cordon, move }) {
+  $("notice").hidden = !cordon;
+  if (!cordon) return;
+  const isMoving = move.phase !== "settled";
+  setText($("notice-title"), move.asked ? `${cordon.sfu} asks you to move` : `${cordon.sfu} is being retired`);
+  setText($("notice-text"), noticeText(move, isMoving));
+  const when = [];
+  if (!move.asked && cordon.asksInMs != null) when.push(`asks everybody to move in ${countdown(cordon.asksInMs)}`);
+  if (cordon.endsInMs != null) when.push(`closes in ${countdown(cordon.endsInMs)}`);
+  setText($("notice-when"), when.join("\n"));
+  $("move-now").hidden = isMoving || move.choice === "move";
+  $("stay").hidden = move.asked || move.choice === "stay";
+  $("let-rule").hidden = move.asked || move.choice === null;
+}
+
+function noticeText({ decision, asked, choice, target }, isMoving) {
+  if (isMoving) return `You are moving${target ? ` to ${target}` : ""}. Sound and picture go on meanwhile.`;
+  if (asked) return "You will be moved in a moment. Sound and picture go on meanwhile.";
+  if (choice === "stay") return "You chose to stay until it asks. Nothing is cut before that.";
+  if (decision && !decision.move) return `You stay for now: ${decision.reason}.`;
+  return "Your call goes on. You move without a gap when it suits you.";
+}
+
+function renderMove({ move, lastMove, moveGaps, gapsAreExact }) {
+  const steps = move.steps;
+  $("move").hidden = !move.decision && !lastMove && !steps.length;
+  setText($("move-title"), move.leaving.length ? "Letting the old SFU go" : lastMove && !moveGaps ? "Last move" : "Move");
+  setText($("decision"), decisionText(move));
+  const start = steps[0]?.atMs ?? 0;
+  const key = JSON.stringify(steps);
+  if ($("steps").dataset.key !== key) {
+    $("steps").dataset.key = key;
+    $("steps").replaceChildren(...steps.map(({ step, atMs }) => renderStep(step, atMs - start)));
+  }
+  const gaps = moveGaps ?? lastMove;
+  $("gaps").hidden = !gaps;
+  setText($("gap-audio"), milliseconds(gaps?.audioMs));
+  setText($("gap-video"), milliseconds(gaps?.videoMs));
+  setText($("move-took"), milliseconds(moveGaps ? null : lastMove?.tookMs));
+  $("gap-note").hidden = gapsAreExact || !gaps;
+  setText($("gap-note"), "This browser does not show encoded frames; gaps are those of playback, and coarser.");
+}
+
+function decisionText({ decision, phase, target, retryInMs }) {
+  const parts = [];
+  if (decision) {
+    const who = { asked: "The SFU", choice: "Your choice", rule: "The rule" }[decision.by];
+    parts.push(`${who}: ${decision.move ? "move" : "stay"} – ${decision.reason}.`);
+  }
+  if (PHASES[phase]) parts.push(`Now ${PHASES[phase]}${phase.startsWith("con") ? ` ${target}` : ""}.`);
+  if (retryInMs !== null) parts.push(`Next try in ${milliseconds(retryInMs)}.`);
+  return parts.join(" ");
+}
+
+function renderStep(step, afterMs) {
+  const item = make("li", {}, make("span", { textContent: step }), make("time", { textContent: `+${milliseconds(afterMs)}` }));
+  item.classList.toggle("failed", step.startsWith("failed"));
+  return item;
+}
+
+function renderSwitch({ lastSwitch, players, publications }) {
+  $("switch").hidden = !lastSwitch;
+  if (!lastSwitch) return;
+  const { player, publication, from, to, audioMs, videoMs } = lastSwitch;
+  const who = players.find((other) => other.player === player);
+  const kind = publications.find((other) => other.publication === publication)?.kind ?? "media";
+  const gap = milliseconds(videoMs ?? audioMs);
+  setText($("switch-text"), `${who?.name || who?.identity || "Somebody"}’s ${kind}: ${from} → ${to}, longest gap ${gap}.`);
+}
+
+/** Show trouble for a while; null takes it away. */
+export function renderTrouble(text) {
+  $("trouble").hidden = !text;
+  setText($("trouble"), text ?? "");
+}
+
+/** Live regions speak whenever their text is set, so it is set only when it has changed. */
+function setText(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}

@@ -1,0 +1,70 @@
+/** One tile for each player of the room: its picture, its name, and which SFU carries it. */
+
+import { make, paintBadge } from "./format.js";
+
+export class Tiles {
+  #tiles = new Map(); // player -> {root, badge, name, initials}
+
+  /** @param {HTMLElement} grid */
+  constructor(grid) {
+    this.grid = grid;
+  }
+
+  /** A copy has arrived for a player: mount its element, unseen until it is shown. */
+  mount(player, element) {
+    this.#tile(player).root.prepend(element);
+  }
+
+  /** One's own picture, straight from its source. */
+  preview(player, stream) {
+    const video = make("video", { autoplay: true, muted: true, playsInline: true, srcObject: stream });
+    this.#tile(player).root.prepend(video);
+  }
+
+  /** Bring names and badges up to date; players who have left lose their tile. */
+  render({ players, publications, player: self, move, cordon }) {
+    const present = new Set(players.map(({ player }) => player));
+    if (self) present.add(self);
+    for (const [player, { root }] of this.#tiles) {
+      if (present.has(player)) continue;
+      root.remove();
+      this.#tiles.delete(player);
+    }
+    for (const { player, name, identity, sfu } of players) {
+      const tile = this.#tile(player);
+      const isSelf = player === self;
+      tile.name.textContent = (name || identity) + (isSelf ? " (you)" : "");
+      tile.initials.textContent = (name || identity).slice(0, 2).toUpperCase();
+      tile.root.setAttribute("aria-label", name || identity);
+      const from = isSelf ? move.home : carrier(publications, player);
+      const to = isSelf ? (move.target ?? move.home) : (heading(publications, player) ?? from);
+      tile.badge.hidden = !(from ?? to ?? sfu);
+      if (tile.badge.hidden) continue;
+      const text = from && to && from !== to ? `${from} → ${to}` : (from ?? to ?? sfu);
+      paintBadge(tile.badge, from ?? to ?? sfu, { cordoned: cordon?.sfu === from && from !== null, text });
+    }
+  }
+
+  #tile(player) {
+    const known = this.#tiles.get(player);
+    if (known) return known;
+    const name = make("span", { className: "name" });
+    const badge = make("span", { className: "badge", hidden: true });
+    const initials = make("span", { className: "initials", ariaHidden: "true" });
+    const label = make("div", { className: "label" }, name, badge);
+    const root = make("article", { className: "tile" }, label);
+    root.prepend(initials);
+    root.dataset.player = player;
+    this.grid.append(root);
+    const tile = { root, badge, name, initials };
+    this.#tiles.set(player, tile);
+    return tile;
+  }
+}
+
+const mediaOf = (publications, player) => {
+  const own = publications.filter((publication) => publication.player === player);
+  return own.find(({ kind }) => kind === "video") ?? own[0];
+};
+const carrier = (publications, player) => mediaOf(publications, player)?.shownFrom ?? null;
+const heading = (publications, player) => mediaOf(publications, player)?.switchingTo ?? null;
