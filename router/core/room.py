@@ -202,9 +202,7 @@ class Room:
             if stored is None or stored.generation < record.generation:
                 merged.missing_publications.append(publication)
 
-    def _drop_absent(
-        self, players: Mapping[str, PlayerRecord], publications: Mapping[str, PublicationRecord]
-    ) -> None:
+    def _drop_absent(self, players: Mapping[str, PlayerRecord], publications: Mapping[str, PublicationRecord]) -> None:
         for player in [p for p in self.players if p not in players and p not in self.sessions]:
             self.drop_player(player)
         for publication, record in list(self.publications.items()):

@@ -44,7 +44,7 @@ class Rooms:
 
     def attach(self, room: Room, session: Session) -> None:
         """Count a session that `room.attach` is about to take."""
-        self._rooms.setdefault(room.name, room)
+        self._rooms[room.name] = room
         self._detached.pop((room.name, session.player), None)
         if session.player not in room.sessions:
             self.sessions += 1

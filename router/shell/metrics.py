@@ -32,7 +32,10 @@ class Metrics:
         )
         self.sync_failed = Counter("sluice_router_sync_failed", "Exchanges with Redis that failed.", registry=registry)
         self.lag = Histogram(
-            "sluice_router_loop_lag_seconds", "How late a timer of the event loop fires.", buckets=_FAST_S, registry=registry
+            "sluice_router_loop_lag_seconds",
+            "How late a timer of the event loop fires.",
+            buckets=_FAST_S,
+            registry=registry,
         )
         self.audio_gap = Histogram(
             "sluice_router_move_audio_gap_ms", "Audio gap of a move.", buckets=_GAPS_MS, registry=registry

@@ -43,9 +43,7 @@ class Placing:
         state = self._state
         for _ in range(MAX_ROUNDS):
             known = self._known(ask.room)
-            plan = state.assigner.plan(
-                ask, room_had=known.sfu if known else "", now=state.mono(), rng=state.rng
-            )
+            plan = state.assigner.plan(ask, room_had=known.sfu if known else "", now=state.mono(), rng=state.rng)
             placement = await self._ask(plan, known)
             room = state.rooms.get(ask.room)
             if room is not None and placement is not None:

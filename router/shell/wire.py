@@ -6,7 +6,7 @@ import asyncio
 from typing import Any, cast
 
 from websockets.asyncio.server import ServerConnection
-from websockets.frames import Frame, Opcode
+from websockets.frames import DATA_OPCODES, Frame, Opcode
 from websockets.protocol import State
 
 from router.core.rate import Bucket
@@ -15,7 +15,6 @@ from shared.messages.codes import CloseCode
 
 CLOSE_TIMEOUT_S = 3.0
 """How long a peer that is being closed may take to say goodbye."""
-_ending: set[asyncio.Task[None]] = set()
 
 
 def ws_frame(message: Message) -> bytes:
@@ -43,9 +42,11 @@ class WireConnection(ServerConnection):
 
     def process_event(self, event: Any) -> None:
         """Pace whatever arrives, pings and fragments included; beyond the limit the connection is closed (4005)."""
-        if isinstance(event, Frame) and not self.bucket.take(now=self.heard):
-            self.end(CloseCode.TOO_FAST, "too many messages")
-            return
+        if isinstance(event, Frame):
+            if not self.bucket.take(now=self.heard):
+                self.end(CloseCode.TOO_FAST, "too many messages")
+            if self.ended is not None and event.opcode in DATA_OPCODES:
+                return
         super().process_event(event)
 
     def put(self, frame: bytes) -> None:
@@ -65,11 +66,9 @@ class WireConnection(ServerConnection):
         if self.protocol.state is not State.OPEN:
             self.transport.abort()
             return
-        # `close` waits for the write buffer before it watches its time-out, which a slow reader may never empty.
+        self.protocol.send_close(code, reason)
+        self.send_data()
         self.loop.call_later(CLOSE_TIMEOUT_S, self.transport.abort)
-        task = self.loop.create_task(self.close(code, reason))
-        _ending.add(task)
-        task.add_done_callback(_ending.discard)
 
     def ping_now(self) -> None:
         """Ask for a sign of life; any data counts as an answer."""

@@ -1,0 +1,31 @@
+"""`sluice router`: reads the settings, opens the store, runs the router."""
+
+from __future__ import annotations
+
+import uvloop
+
+from router.config import RouterConfig
+from router.shell.router import run_router
+from shared.errors import BadSetting, SluiceError
+from shared.logs import setup
+from shared.store.store import Store
+
+_DEFAULT = RouterConfig()
+
+
+def router_command(config: RouterConfig = _DEFAULT) -> None:
+    """Hold players and SFU links, decide who uses which SFU, keep SFU state in step through Redis.
+
+    Runs until SIGTERM or SIGINT, then asks its players to reconnect elsewhere and ends with status 0.
+    """
+    log = setup("router", level=config.log_level)
+    try:
+        status = uvloop.run(_run(config.check()))
+    except (SluiceError, OSError) as error:
+        log.error("[router] %s", error)
+        raise SystemExit(2 if isinstance(error, BadSetting) else 1) from None
+    raise SystemExit(status)
+
+
+async def _run(config: RouterConfig) -> int:
+    return await run_router(config, Store(config.redis, fleet=config.fleet))

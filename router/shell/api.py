@@ -1,0 +1,217 @@
+"""The read-only JSON API (P5, D12), and tokens for trying it out."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+from aiohttp import web
+
+from router.core.assignment import MAX_EXCLUDES
+from router.core.placements import Placed
+from router.core.room import Room
+from router.core.sessions import Session
+from router.shell.state import RouterState
+from shared.errors import BadToken, StoreUnavailable
+from shared.tokens import MAX_NAME, PlayerClaims, issue
+
+DEV_TOKEN_TTL_S = 3600.0
+MAX_LISTED = 1000
+"""Rows of an answer at most."""
+_SHOWN = MAX_EXCLUDES * 4
+
+
+class Api:
+    """Handlers under `/api`."""
+
+    def __init__(self, state: RouterState) -> None:
+        self._state = state
+
+    def add_to(self, app: web.Application) -> None:
+        """Add the routes."""
+        app.add_routes(
+            [
+                web.get("/api/sfus", self._sfus),
+                web.get("/api/sfus/{sfu}/players", self._sfu_players),
+                web.get("/api/rooms", self._rooms),
+                web.get("/api/rooms/{room}", self._room),
+                web.get("/api/placements", self._placements),
+                web.get("/api/routers", self._routers),
+                web.get("/api/drains", self._drains),
+                web.post("/api/dev-token", self._dev_token),
+            ]
+        )
+
+    async def _sfus(self, _: web.Request) -> web.Response:
+        """Every SFU as this router sees it."""
+        state = self._state
+        rows = []
+        for view in state.directory.views(now=state.mono()):
+            row = {
+                **(_row(view.state) or {}),
+                "sfu": view.sfu,
+                "status": view.status.value,
+                "placeable": view.refused is None,
+                "refused": view.refused.value if view.refused else None,
+                "linked": view.linked,
+                "age_s": round(view.age_s, 3),
+            }
+            rows.append(row)
+        return _answer({"router": state.config.router, "store_up": not state.directory.blind, "sfus": rows})
+
+    async def _sfu_players(self, request: web.Request) -> web.Response:
+        """Players of this router whose home is that SFU, and why they are still there."""
+        sfu = request.match_info["sfu"]
+        rows = [
+            _player_row(room, session, sfu)
+            for room in self._state.rooms
+            for session in room.sessions.values()
+            if room.players[session.player].sfu == sfu
+        ]
+        return _answer(
+            {"router": self._state.config.router, "sfu": sfu, "count": len(rows), "players": rows[:MAX_LISTED]}
+        )
+
+    async def _rooms(self, _: web.Request) -> web.Response:
+        """The rooms hosted here."""
+        rows = [
+            {
+                "room": room.name,
+                "sfu": room.placement.sfu if room.placement else None,
+                "generation": room.placement.generation if room.placement else None,
+                "players": len(room.players),
+                "players_here": len(room.sessions),
+                "publications": len(room.publications),
+                "sfus": sorted(room.sfus),
+            }
+            for room in self._state.rooms
+        ]
+        return _answer({"router": self._state.config.router, "count": len(rows), "rooms": rows[:MAX_LISTED]})
+
+    async def _room(self, request: web.Request) -> web.Response:
+        """One room: as hosted here, else as Redis has it."""
+        name = request.match_info["room"]
+        room = self._state.rooms.get(name)
+        if room is None:
+            room = await self._stored(name)
+        if room is None:
+            return _answer({"error": "no such room"}, status=404)
+        return _answer(
+            {
+                "room": name,
+                "placement": _row(room.placement),
+                "players": [_row(record) for record in room.players.values()],
+                "publications": [_row(record) for record in room.publications.values()],
+                "sfus": sorted(room.sfus),
+            }
+        )
+
+    async def _stored(self, name: str) -> Room | None:
+        try:
+            record = await self._state.need_store("read_room").read_room(name)
+        except StoreUnavailable:
+            return None
+        if not record.version:
+            return None
+        room = Room(name)
+        room.players, room.publications = dict(record.players), dict(record.publications)
+        room.placement = record.placement
+        return room
+
+    async def _placements(self, request: web.Request) -> web.Response:
+        """The last placements of this router, newest first, with all that decided them."""
+        try:
+            last = min(MAX_LISTED, int(request.query.get("last", "50")))
+        except ValueError:
+            return _answer({"error": "last must be a number"}, status=400)
+        placements = self._state.placements
+        return _answer(
+            {
+                "router": self._state.config.router,
+                "reasons": dict(placements.reasons),
+                "placements": [_placed(placed) for placed in placements.last(last)],
+            }
+        )
+
+    async def _routers(self, _: web.Request) -> web.Response:
+        """The fleet's routers, for clients that look for another one."""
+        return _answer({"router": self._state.config.router, "routers": [_row(r) for r in self._state.routers]})
+
+    async def _drains(self, _: web.Request) -> web.Response:
+        """The last drains of the fleet, newest first."""
+        try:
+            reports = await self._state.need_store("read_drain_reports").read_drain_reports(100)
+        except StoreUnavailable as error:
+            return _answer({"error": error.code}, status=503)
+        return _answer({"drains": [_row(report) for report in reports]})
+
+    async def _dev_token(self, request: web.Request) -> web.Response:
+        """A player token for anybody, when the setting allows it."""
+        config = self._state.config
+        if not config.dev_tokens:
+            return _answer({"error": "dev tokens are off; start the router with --dev-tokens"}, status=404)
+        try:
+            body = msgspec.json.decode(await request.read(), type=PlayerClaims)
+        except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+            return _answer({"error": str(error)[:200]}, status=400)
+        if not (body.room and body.identity) or max(map(len, (body.room, body.identity, body.name))) > MAX_NAME:
+            return _answer({"error": str(BadToken(reason="bad-claims", detail="room and identity"))}, status=400)
+        token = issue(body, secret=config.secret, now_at=self._state.wall(), ttl_s=DEV_TOKEN_TTL_S)
+        return _answer({"token": token, "router": self._state.announced_ws})
+
+
+def _player_row(room: Room, session: Session, sfu: str) -> dict[str, Any]:
+    record = room.players[session.player]
+    stay = record.stay if record.stay is not None and record.stay.sfu == sfu else None
+    return {
+        "player": record.player,
+        "identity": record.identity,
+        "name": record.name,
+        "room": room.name,
+        "presence": _row(record.presence),
+        "decided": stay is not None,
+        "move": stay.move if stay else None,
+        "reason": stay.reason if stay else "",
+        "connected": session.wire is not None,
+        "moving_to": session.next_sfu or None,
+        "since_at": session.home_at,
+        "publications": len(room.publications_of(record.player)),
+    }
+
+
+def _placed(placed: Placed) -> dict[str, Any]:
+    decision = placed.decision
+    return {
+        "at": placed.at,
+        "room": placed.room,
+        "identity": placed.identity,
+        "cause": placed.cause,
+        "sfu": decision.chosen,
+        "reason": decision.reason,
+        "eligible": list(decision.order[:_SHOWN]),
+        "rejected": [{"sfu": each.sfu, "why": each.why} for each in decision.rejected[:_SHOWN]],
+        "kind": decision.kind,
+        "sort_by": decision.sort_by,
+        "limit_ignored": decision.limit_ignored,
+    }
+
+
+def _row(record: msgspec.Struct | None) -> dict[str, Any] | None:
+    """A record with all its fields, defaults included, so that readers need not know them."""
+    if record is None:
+        return None
+    row = {}
+    for name in record.__struct_fields__:
+        if name != "extra":
+            value = getattr(record, name)
+            row[name] = _row(value) if isinstance(value, msgspec.Struct) else value
+    return row
+
+
+def _answer(body: dict[str, Any], *, status: int = 200) -> web.Response:
+    return web.json_response(body, status=status, dumps=_dumps, headers={"Cache-Control": "no-store"})
+
+
+def _dumps(body: Any) -> str:
+    return json.dumps(body, separators=(",", ":"))

@@ -1,0 +1,68 @@
+"""The pages of the `web` package, at `/`."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+
+from aiohttp import web
+
+CONTENT_TYPES = {
+    ".html": "text/html",
+    ".js": "text/javascript",
+    ".mjs": "text/javascript",
+    ".css": "text/css",
+    ".svg": "image/svg+xml",
+    ".json": "application/json",
+    ".png": "image/png",
+    ".ico": "image/x-icon",
+    ".woff2": "font/woff2",
+}
+"""What is served; every other file of the package is not."""
+HEADERS = {
+    "Cache-Control": "no-cache",  # revalidated by ETag each time, so that a deploy is seen at once
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+}
+
+
+def web_root() -> Path | None:
+    """Where the pages are; None when the package is not installed."""
+    spec = find_spec("web")
+    locations = list(spec.submodule_search_locations or ()) if spec else []
+    return Path(locations[0]).resolve() if locations else None
+
+
+class Pages:
+    """Serves files below one folder, and nothing above it."""
+
+    def __init__(self, root: Path | None) -> None:
+        self._root = root.resolve() if root else None
+
+    def add_to(self, app: web.Application) -> None:
+        """Add the routes; after all others, since they match everything."""
+        app.add_routes([web.get("/", self._page), web.get("/{path:.+}", self._page)])
+
+    async def _page(self, request: web.Request) -> web.StreamResponse:
+        file = self.find(request.match_info.get("path", "index.html"))
+        if file is None:
+            raise web.HTTPNotFound(text="not here\n")
+        response = web.FileResponse(file, headers=HEADERS)
+        response.content_type = CONTENT_TYPES[file.suffix]
+        if file.suffix in (".html", ".js", ".css"):
+            response.charset = "utf-8"
+        return response
+
+    def find(self, path: str) -> Path | None:
+        """The file for `path`, if it is one of the kinds served and below the folder, links followed."""
+        if self._root is None or "\0" in path or len(path) > 512:
+            return None
+        try:
+            file = (self._root / path).resolve()
+            if file.is_dir():
+                file = file / "index.html"
+            if not file.is_relative_to(self._root) or file.suffix not in CONTENT_TYPES or not file.is_file():
+                return None
+        except OSError:
+            return None
+        return file

@@ -1,0 +1,179 @@
+"""One router: its parts put together, started, and ended in good order."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import logging
+import signal
+import sys
+
+from aiohttp import web
+
+from router.config import RouterConfig
+from router.core.rooms import Rooms
+from router.core.sessions import Session
+from router.shell.arrivals import Arrivals
+from router.shell.drains import Drains
+from router.shell.leases import Leases
+from router.shell.links import Links
+from router.shell.liveness import Liveness
+from router.shell.outbox import Outbox
+from router.shell.placing import Placing
+from router.shell.players import Players
+from router.shell.reader import Reader
+from router.shell.requests import Requests
+from router.shell.server import WsServer
+from router.shell.sessions import Sessions
+from router.shell.state import RouterState
+from router.shell.sync import Sync
+from router.shell.updates import Updates
+from router.shell.web import router_app
+from router.shell.wire import ws_frame
+from shared.errors import StoreUnavailable
+from shared.http import serve
+from shared.logs import fields
+from shared.messages.player import RouterClosing
+from shared.store.api import StoreApi
+
+FIRST_EXCHANGE_WITHIN_S = 3.0
+"""Players are let in after the first exchange with Redis has been tried, or after this time."""
+log = logging.getLogger("router")
+
+
+class Router:
+    """A running router."""
+
+    def __init__(self, config: RouterConfig, store: StoreApi) -> None:
+        state = self.state = RouterState(
+            config=config, store=store, rooms=Rooms(resume_window_s=config.resume_window_s)
+        )
+        self._updates = Updates(state)
+        self._outbox = Outbox(state, replaced=self._replaced, reread=self._reread)
+        self._sync = Sync(state)
+        self._sessions = Sessions(state, self._outbox, self._updates)
+        self._reader = Reader(state, self._sessions)
+        self.links = Links(state, Drains(state, self._outbox, wake=self._sync.hint), hurry=self._sync.hurry)
+        self._sync.bind(self.links, self._outbox, self._reader)
+        self._liveness = Liveness(state, self._sessions)
+        self._leases = Leases(state, self._outbox)
+        placing = Placing(state, self._outbox)
+        arrivals = Arrivals(
+            state,
+            sessions=self._sessions,
+            placing=placing,
+            outbox=self._outbox,
+            updates=self._updates,
+            reader=self._reader,
+        )
+        requests = Requests(state, sessions=self._sessions, placing=placing, outbox=self._outbox, updates=self._updates)
+        players = Players(state, self._sessions, arrivals, requests)
+        self._server = WsServer(state, players=players, links=self.links, liveness=self._liveness)
+        self._tasks: list[asyncio.Task[None]] = []
+        self._http: web.AppRunner | None = None
+        self._ready = False
+
+    async def start(self) -> None:
+        """Listen and begin all loops. Raises `OSError` when a port is taken."""
+        state, config = self.state, self.state.config
+        app = router_app(state, self.links, ready=lambda: self._ready)
+        self._http = await serve(app, host=config.host, port=config.http_port)
+        http_port = int(self._http.addresses[0][1])
+        state.announced_http = config.announced_http or f"http://{config.host}:{http_port}"
+        for run in (
+            self._sync.run(),
+            self._sync.follow_wakes(),
+            self._reader.run(),
+            self._outbox.run(),
+            self._leases.run(),
+            self._liveness.run(),
+        ):
+            self._tasks.append(asyncio.create_task(run))
+        try:
+            async with asyncio.timeout(FIRST_EXCHANGE_WITHIN_S):
+                await self._sync.tried.wait()
+        except TimeoutError:
+            log.warning("[store] no answer yet; letting players in")
+        ws_port = await self._server.start()
+        state.announced_ws = config.announced_ws or f"ws://{config.host}:{ws_port}"
+        self._sync.hurry()
+        self._ready = True
+        log.info("[router] up %s", fields(router=config.router, ws=state.announced_ws, http=state.announced_http))
+
+    def failed(self) -> BaseException | None:
+        """Why one of the loops has ended, which none should; None while all run."""
+        for task in self._tasks:
+            if task.done() and not task.cancelled():
+                return task.exception() or RuntimeError("a loop of the router has ended")
+        return None
+
+    async def stop(self) -> None:
+        """Ask players to reconnect elsewhere, spread over time; then close. Their sessions stay to be resumed."""
+        state = self.state
+        state.closing, self._ready = True, False
+        sent = self._send_away()
+        deadline = state.mono() + (state.config.closing_spread_s + 1.0 if sent else 0.0)
+        while self._liveness.players and state.mono() < deadline:
+            await asyncio.sleep(0.05)
+        await self._server.stop()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._updates.stop()
+        try:
+            await state.need_store("remove_router").remove_router(state.config.router)
+        except StoreUnavailable:
+            log.warning("[store] down; this router's record there will expire")
+        await state.store.close()
+        if self._http is not None:
+            await self._http.cleanup()
+        log.info("[router] closed %s", fields(router=state.config.router, sent_away=sent))
+
+    def _send_away(self) -> int:
+        """`router-closing` to each player with a moment of its own."""
+        sent = 0
+        spread_s = self.state.config.closing_spread_s
+        for room in self.state.rooms:
+            for session in room.sessions.values():
+                if session.wire is not None:
+                    session.wire.put(ws_frame(RouterClosing(after_s=round(self.state.rng.uniform(0, spread_s), 3))))
+                    sent += 1
+        return sent
+
+    # The outbox is made before the parts that it reports to.
+
+    def _replaced(self, session: Session) -> None:
+        self._sessions.replaced(session)
+
+    def _reread(self, room: str) -> None:
+        self._reader.want(room)
+
+
+async def run_router(config: RouterConfig, store: StoreApi) -> int:
+    """Run until SIGTERM or SIGINT; the exit status."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    router = Router(config, store)
+    await router.start()
+    # Start-up objects never die: keep them out of each collection, and collect seldom with many idle players.
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 50)
+    state = router.state
+    addresses = {"router": config.router, "ws": state.announced_ws, "http": state.announced_http}
+    print(json.dumps(addresses), file=sys.stdout, flush=True)
+    status = 0
+    while not stop.is_set():
+        try:
+            async with asyncio.timeout(1.0):
+                await stop.wait()
+        except TimeoutError:
+            if (error := router.failed()) is not None:
+                log.error("[router] a loop has failed", exc_info=error)
+                status = 1
+                break
+    await router.stop()
+    return status

@@ -1,0 +1,88 @@
+"""The websocket server: players on `/player`, SFUs on `/sfu`, one port."""
+
+from __future__ import annotations
+
+import http
+import logging
+from urllib.parse import urlsplit
+
+from websockets.asyncio.server import Server, ServerConnection, serve
+from websockets.datastructures import Headers
+from websockets.http11 import Request, Response
+
+from router.shell.links import Links
+from router.shell.liveness import Liveness
+from router.shell.players import Players
+from router.shell.state import RouterState
+from router.shell.wire import CLOSE_TIMEOUT_S, WireConnection
+
+MAX_FRAME = 64 * 1024
+"""Longest message that is read [bytes]; docs/protocol.md."""
+OPEN_TIMEOUT_S = 10.0
+_READ = Request("/", Headers())
+"""Stands in for each connection's request once its path has been read."""
+_quiet = logging.getLogger("websockets.server")
+
+
+class WsServer:
+    """Accepts connections and hands each to the part that serves it."""
+
+    def __init__(self, state: RouterState, *, players: Players, links: Links, liveness: Liveness) -> None:
+        self._state = state
+        self._players = players
+        self._links = links
+        self._liveness = liveness
+        self._server: Server | None = None
+
+    async def start(self) -> int:
+        """Listen; the port. Raises `OSError` when it is taken."""
+        config = self._state.config
+        cap = config.send_buffer_kib * 1024
+
+        class Connection(WireConnection):
+            send_buffer_bytes = cap
+
+        self._server = await serve(
+            self._serve,
+            config.host,
+            config.ws_port,
+            process_request=self._route,
+            create_connection=Connection,
+            compression=None,
+            max_size=MAX_FRAME,
+            max_queue=16,
+            ping_interval=None,
+            open_timeout=OPEN_TIMEOUT_S,
+            close_timeout=CLOSE_TIMEOUT_S,
+            server_header=None,
+            logger=_quiet,
+        )
+        return int(self._server.sockets[0].getsockname()[1])
+
+    async def stop(self) -> None:
+        """Close what is still open."""
+        if self._server is not None:
+            self._server.close(reason="router is closing")
+            await self._server.wait_closed()
+
+    def _route(self, connection: ServerConnection, request: Request) -> Response | None:
+        path = urlsplit(request.path).path
+        if path not in ("/player", "/sfu"):
+            return connection.respond(http.HTTPStatus.NOT_FOUND, "players: /player, SFUs: /sfu\n")
+        full = path == "/player" and len(self._liveness.players) >= self._state.config.max_players
+        if self._state.closing or full:
+            return connection.respond(http.HTTPStatus.SERVICE_UNAVAILABLE, "try another router\n")
+        assert isinstance(connection, WireConnection)
+        connection.path = path
+        return None
+
+    async def _serve(self, connection: ServerConnection) -> None:
+        assert isinstance(connection, WireConnection)
+        connection.request, connection.response = _READ, None  # a KiB or two that nobody needs any more
+        wires = self._liveness.players if connection.path == "/player" else self._liveness.sfus
+        wires.add(connection)
+        try:
+            serving = self._players if connection.path == "/player" else self._links
+            await serving.serve(connection)
+        finally:
+            wires.discard(connection)

@@ -1,0 +1,198 @@
+"""The exchange with Redis, once an interval and at once when something is urgent: put what is linked here, read all the rest."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+
+from router.core.room import KEEP_ABSENT_S
+from router.shell.links import Links
+from router.shell.outbox import Outbox
+from router.shell.reader import Reader
+from router.shell.state import RouterState
+from shared.errors import StoreUnavailable
+from shared.logs import fields
+from shared.records import RouterRecord, SfuState, version_of
+from shared.store.answers import Gap, Wake, WakeKind
+
+HURRY_GAP_S = 0.02
+"""Between two urgent exchanges, so that a burst of hints is one."""
+ROUTERS_EVERY_S = 3.0
+"""How often the router's own record is renewed and the others' are read; it lives for 15 s."""
+PUT_BACK_WITHIN_S = 1.0
+"""After an outage each router waits for a random part of this before it puts its records back (invariant 5)."""
+log = logging.getLogger("router")
+
+
+class Sync:
+    """Keeps this router and Redis in step."""
+
+    def __init__(self, state: RouterState) -> None:
+        self._state = state
+        self._urgent = asyncio.Event()
+        self._routers_due = 0.0
+        self._told_status: dict[str, tuple[int, str | None]] = {}
+        self._hints: list[Wake] = []
+        self._was_up: bool | None = None
+        self._settle_at: float | None = None
+        self._put_back: asyncio.Task[None] | None = None
+        self.tried = asyncio.Event()
+        """Set after the first exchange, successful or not."""
+
+    def bind(self, links: Links, outbox: Outbox, reader: Reader) -> None:
+        """The parts that an exchange feeds; they need `hurry` and `hint` of this one."""
+        self._links, self._outbox, self._reader = links, outbox, reader
+
+    def hurry(self) -> None:
+        """Exchange now rather than at the end of the interval."""
+        self._urgent.set()
+
+    def hint(self, wake: Wake) -> None:
+        """Publish a hint with the next exchange, which is now."""
+        if len(self._hints) < 1000:
+            self._hints.append(wake)
+        self.hurry()
+
+    async def run(self) -> None:
+        """Exchange for ever; an outage ends nothing."""
+        interval_s = self._state.config.sync_interval_s
+        while True:
+            await self._exchange()
+            self.tried.set()
+            await asyncio.sleep(HURRY_GAP_S)
+            try:
+                async with asyncio.timeout(interval_s):
+                    await self._urgent.wait()
+            except TimeoutError:
+                pass
+
+    async def follow_wakes(self) -> None:
+        """Hints of other routers and of operators; after a gap everything is read again."""
+        first = True
+        async for hint in self._state.store.wakes():
+            if isinstance(hint, Gap):
+                if not first:
+                    self._expect_losses()
+                first = False
+                self.hurry()
+            elif hint.kind is WakeKind.ROOM:
+                self._reader.want(hint.target)
+            else:
+                self.hurry()
+
+    async def _exchange(self) -> None:
+        state = self._state
+        self._urgent.clear()
+        try:
+            with state.metrics.sync.time():
+                await self._put_sfus()
+                await self._read_sfus()
+                await self._read_orders()
+                await self._read_rooms()
+                await self._routers()
+        except StoreUnavailable as error:
+            self._down(error)
+        else:
+            self._up()
+
+    async def _put_sfus(self) -> None:
+        """First of all what is linked here, then a hint to the others for each status that changed (D3, D4)."""
+        facts = self._links.facts()
+        puts = await asyncio.gather(*(self._state.store.put_sfu(each.state) for each in facts), return_exceptions=True)
+        hints, self._hints = self._hints, []
+        for each, put in zip(facts, puts, strict=True):
+            if isinstance(put, BaseException):
+                self._hints = hints
+                raise put
+            self._links.stamp(each.sfu, put)
+            if self._status_news(each.sfu, each.state):
+                hints.append(Wake(WakeKind.SFU, each.sfu))
+        for hint in hints:
+            await self._state.store.wake(hint)
+
+    def _status_news(self, sfu: str, new: SfuState) -> bool:
+        told = (new.incarnation, new.status)
+        if self._told_status.get(sfu) == told:
+            return False
+        self._told_status[sfu] = told
+        return True
+
+    async def _read_sfus(self) -> None:
+        state = self._state
+        states = await state.store.read_sfus()
+        now = state.mono()
+        facts = state.directory.read_back(states, now=now)
+        state.metrics.told.inc(state.teller.tell(facts))
+        for fact in facts:
+            log.info(
+                "[drain] heard %s",
+                fields(fact=type(fact).__name__.lower(), sfu=fact.sfu, version="%d.%d" % version_of(fact.state)),
+            )
+        present = set(self._links.ids)
+        self._told_status = {sfu: told for sfu, told in self._told_status.items() if sfu in present}
+
+    async def _read_orders(self) -> None:
+        linked = self._links.ids
+        if linked:
+            self._links.order(await self._state.store.read_exits(), await self._state.store.read_commands(linked))
+
+    async def _read_rooms(self) -> None:
+        state = self._state
+        if self._settle_at is not None and state.mono() >= self._settle_at:
+            self._settle_at = None
+            state.rooms.keep_absent(until=0.0)  # whoever is not back by now is gone
+        known = {room.name: room.version for room in state.rooms}
+        for name, version in (await state.store.room_versions(list(known))).items():
+            if version != known[name]:
+                self._reader.want(name)
+
+    async def _routers(self) -> None:
+        state = self._state
+        if state.mono() < self._routers_due or state.closing:
+            return
+        await state.store.put_router(
+            RouterRecord(
+                router=state.config.router,
+                http=state.announced_http,
+                ws=state.announced_ws,
+                version=state.config.version,
+                players=state.rooms.sessions,
+                sfus=self._links.ids,
+            )
+        )
+        state.routers = tuple(await state.store.read_routers())
+        self._routers_due = state.mono() + ROUTERS_EVERY_S
+
+    def _down(self, error: StoreUnavailable) -> None:
+        state = self._state
+        state.metrics.sync_failed.inc()
+        state.metrics.store_up.set(0)
+        state.directory.lose_store(now=state.mono())
+        if self._was_up is not False:
+            log.warning("[store] down: %s; going on with what is known", error)
+        self._was_up = False
+
+    def _up(self) -> None:
+        state = self._state
+        state.metrics.store_up.set(1)
+        state.directory.see_store(now=state.mono())
+        if self._was_up is False:
+            log.info("[store] up again")
+            self._expect_losses()
+        self._was_up = True
+
+    def _expect_losses(self) -> None:
+        """Redis may have lost records: nobody is gone for not being listed, and what is ours is put back, staggered."""
+        state = self._state
+        until = state.mono() + KEEP_ABSENT_S
+        state.recovering_until = until
+        state.rooms.keep_absent(until=until)
+        self._settle_at = until
+        self._routers_due = 0.0
+        if self._put_back is None or self._put_back.done():
+            self._put_back = asyncio.create_task(self._put_all_back())
+
+    async def _put_all_back(self) -> None:
+        await asyncio.sleep(random.uniform(0, PUT_BACK_WITHIN_S))
+        self._outbox.put_all_back()

@@ -1,0 +1,66 @@
+"""The HTTP side of a router: health, metrics, API, pages."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from aiohttp import web
+
+from router.shell.api import Api
+from router.shell.links import Links
+from router.shell.pages import Pages, web_root
+from router.shell.state import RouterState
+from shared.http import make_app
+from shared.records import SfuStatus
+
+
+@web.middleware
+async def cors(
+    request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+) -> web.StreamResponse:
+    """Pages of any origin may read the API, and nothing else."""
+    response = await handler(request)
+    if request.path.startswith("/api/") and request.method in ("GET", "HEAD"):
+        response.headers["Access-Control-Allow-Origin"] = "*"
+    return response
+
+
+def router_app(state: RouterState, links: Links, *, ready: Callable[[], bool]) -> web.Application:
+    """The application."""
+    app = make_app(ready=ready, registry=state.metrics.registry)
+    app.middlewares.append(cors)
+    app.middlewares.append(_fresh_gauges(state, links))
+    Api(state).add_to(app)
+    Pages(web_root()).add_to(app)
+    return app
+
+
+def _fresh_gauges(
+    state: RouterState, links: Links
+) -> Callable[[web.Request, Callable[[web.Request], Awaitable[web.StreamResponse]]], Awaitable[web.StreamResponse]]:
+    """Gauges are set when somebody asks for them."""
+
+    @web.middleware
+    async def fresh(
+        request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+    ) -> web.StreamResponse:
+        if request.path == "/metrics":
+            set_gauges(state, links)
+        return await handler(request)
+
+    return fresh
+
+
+def set_gauges(state: RouterState, links: Links) -> None:
+    """Bring the gauges up to date."""
+    metrics = state.metrics
+    connected = sum(1 for room in state.rooms for session in room.sessions.values() if session.wire is not None)
+    metrics.players.labels("connected").set(connected)
+    metrics.players.labels("waiting").set(state.rooms.sessions - connected)
+    metrics.rooms.set(len(state.rooms))
+    metrics.links.set(len(links.ids))
+    counts = dict.fromkeys(SfuStatus, 0)
+    for view in state.directory.views(now=state.mono()):
+        counts[view.status] += 1
+    for status, count in counts.items():
+        metrics.sfus.labels(status.value).set(count)
