@@ -7,7 +7,7 @@ from cyclopts.config import Env
 
 from router.command import router_command
 
-app = App(name="router", help="A router of a Sluice fleet.", config=Env("SLUICE_", command=False))
+app = App(name="router", help="A router of a Sluice fleet.", version_flags=(), config=Env("SLUICE_", command=False))
 app.default(router_command)
 
 if __name__ == "__main__":

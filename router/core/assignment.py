@@ -1,4 +1,4 @@
-"""Which SFU a player is given (P1, P2, P6, D4): plan from the directory, ask the store, then look at the directory again.
+"""Which SFU a player is given (P1, P2, P6, D4): plan, ask the store, then look at the directory again.
 
 Asking the store takes time in which an SFU may be cordoned. `settle` therefore checks once more; its caller puts the
 answer on the wire in the same step of the event loop, so nothing can come between the check and the answer.
@@ -124,7 +124,7 @@ class Assigner:
         return self._decision(plan, None, Reason.NOBODY)
 
     def _leaving(self, ask: Ask, sfu: str) -> bool:
-        """Must not be given back to this player at all: it leaves this SFU, in this incarnation, because of a cordon."""
+        """Not to be given back to this player at all: it leaves this SFU, in this incarnation, for a cordon."""
         if sfu != ask.leave or ask.reason in _SOFT_REASONS:
             return False
         state = self._directory.state(sfu)

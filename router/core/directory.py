@@ -1,4 +1,4 @@
-"""The merged view of all SFUs, on one router: newest state by `(incarnation, revision)`, applied before anybody can hear of it.
+"""One router's view of all SFUs: newest state by `(incarnation, revision)`, applied before anybody hears of it.
 
 Facts to tell players (`router.core.facts`) exist only as return values of the methods that have already applied them;
 that is how "state first, decision second" (invariant 1, D3, D4) holds without anybody having to remember it.
@@ -22,13 +22,13 @@ LOST_AFTER_S = 3.0
 LOST_AFTER_BLIND_S = 10.0
 """The same while Redis is unreachable, where other routers' news can't reach us; longer than an SFU's retry to link."""
 MISSING_GRACE_S = 5.0
-"""A record missing from Redis for this long is gone. A restarted Redis is empty until each router has put its SFUs back."""
+"""A record missing for this long is gone. A restarted Redis is empty until each router has put its SFUs back."""
 REMOTE_LOST_S = 15.0
-"""An SFU that is linked to other routers only and has not been heard of for this long is lost: it had time to link elsewhere."""
+"""An SFU linked to other routers only, and not heard of for this long, is lost: it had time to link elsewhere."""
 FIRST_SIGHT_TRUST_S = 2.0
 """A record found in Redis may be that of a dead SFU; it is trusted for so long, in which a living one reports again."""
 MAX_LAG_REVISIONS = 120
-"""A claim of players is refuted when the SFU itself went on for so many revisions (two minutes) without getting there."""
+"""A claim of players is refuted when the SFU has gone on for so many revisions (two minutes) without getting there."""
 MAX_FALSE_CLAIMS = 3
 """After so many refuted claims about one SFU, players are no longer believed about it."""
 MAX_TOMBSTONES = 1024
@@ -262,7 +262,7 @@ class Directory:
 
     @staticmethod
     def _judge_claim(entry: _Entry, version: Version) -> None:
-        """The SFU's own word has reached `version`: has it caught up with what players said, or shown it to be false?"""
+        """The SFU's own word has reached `version`: does it confirm what players said, or refute it?"""
         claim = entry.claim
         if claim is None:
             return
@@ -276,7 +276,7 @@ class Directory:
 
     @staticmethod
     def _merge_unversioned(entry: _Entry, state: SfuState, *, now: float) -> bool:
-        """A program that knows no revisions (D9): each arrival is news, but order is unknown, so a cordon never loosens."""
+        """An older program has no revisions (D9): each arrival is news, but order is unknown; a cordon stays."""
         entry.heard = now
         if entry.status in (SfuStatus.CORDONED, SfuStatus.TERMINATING) and status_of(state) is SfuStatus.ONLINE:
             return False

@@ -48,8 +48,8 @@ class Boots:
     def floor(self, sfu: str, boot: str, incarnation: int, *, known: int) -> int:
         """The incarnation above which the process must go; 0 when what it has is fine.
 
-        `known` is the highest incarnation heard of, from anywhere. An equal one is this process itself, linked to another
-        router as well, unless another process is known to have had it.
+        `known` is the highest incarnation heard of, from anywhere. An equal one is this process itself, linked to
+        another router as well, unless another process is known to have had it.
         """
         last_boot, last_incarnation = self._boots.get(sfu, ("", 0))
         if last_boot and last_boot != boot:

@@ -145,9 +145,10 @@ class Room:
         if not version and self.version:
             self.keep_until = max(self.keep_until, now + KEEP_ABSENT_S)
         self.version = version
-        if placement is not None:
-            if self.placement is None or placement.generation >= self.placement.generation or now >= self.keep_until:
-                self.placement, self._sfus = placement, None
+        if placement is not None and (now >= self.keep_until or not self.placement):
+            self.placement, self._sfus = placement, None  # Redis decides (P3)
+        elif placement is not None:
+            self.place(placement)
         for player, record in players.items():
             self._merge_player(player, record, router=router, merged=merged)
         gone_here = {session.player for session in (*merged.replaced, *merged.moved)}

@@ -114,7 +114,7 @@ class Router:
         state.closing, self._ready = True, False
         sent = self._send_away()
         deadline = state.mono() + (state.config.closing_spread_s + 1.0 if sent else 0.0)
-        while self._liveness.players and state.mono() < deadline:
+        while self._liveness.players and state.mono() < deadline:  # noqa: ASYNC110 - once, for seconds
             await asyncio.sleep(0.05)
         await self._server.stop()
         for task in self._tasks:

@@ -1,4 +1,4 @@
-"""The exchange with Redis, once an interval and at once when something is urgent: put what is linked here, read all the rest."""
+"""The exchange with Redis, each interval and when something is urgent: put what is linked here, read the rest."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from router.shell.reader import Reader
 from router.shell.state import RouterState
 from shared.errors import StoreUnavailable
 from shared.logs import fields
-from shared.records import RouterRecord, SfuState, version_of
+from shared.records import RouterRecord, SfuState
 from shared.store.answers import Gap, Wake, WakeKind
 
 HURRY_GAP_S = 0.02
@@ -127,7 +127,7 @@ class Sync:
         for fact in facts:
             log.info(
                 "[drain] heard %s",
-                fields(fact=type(fact).__name__.lower(), sfu=fact.sfu, version="%d.%d" % version_of(fact.state)),
+                fields(fact=type(fact).__name__.lower(), sfu=fact.sfu, revision=fact.state.revision),
             )
         present = set(self._links.ids)
         self._told_status = {sfu: told for sfu, told in self._told_status.items() if sfu in present}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from aiohttp import web
+from aiohttp.typedefs import Middleware
 
 from router.shell.api import Api
 from router.shell.links import Links
@@ -35,9 +36,7 @@ def router_app(state: RouterState, links: Links, *, ready: Callable[[], bool]) -
     return app
 
 
-def _fresh_gauges(
-    state: RouterState, links: Links
-) -> Callable[[web.Request, Callable[[web.Request], Awaitable[web.StreamResponse]]], Awaitable[web.StreamResponse]]:
+def _fresh_gauges(state: RouterState, links: Links) -> Middleware:
     """Gauges are set when somebody asks for them."""
 
     @web.middleware

@@ -1,4 +1,4 @@
-"""A websocket connection of this router: frames go out without waiting, in bounded number; frames in are paced and dated."""
+"""A websocket of this router: frames go out without waiting, in bounded number; frames in are paced and dated."""
 
 from __future__ import annotations
 

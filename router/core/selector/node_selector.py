@@ -1,8 +1,8 @@
 """The node selector: filter, sort, fall back (P1).
 
-Where a figure is missing the answer is "don't know" (invariant 4): such an SFU is not above a limit, so it stays eligible, and
-it is not below one either, so it comes after every SFU whose figures are known to be good. When all known ones are above
-the limit, the limit is ignored for them; the unknown ones still come after, since ignorance is no recommendation.
+Where a figure is missing the answer is "don't know" (invariant 4): such an SFU is not above a limit, so it stays
+eligible, and it is not below one either, so it comes after every SFU whose figures are known to be good. When all known
+ones are above the limit, the limit is ignored for them; the unknown ones still come after: ignorance recommends nobody.
 Ties are broken by chance.
 """
 
