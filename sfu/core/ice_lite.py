@@ -1,0 +1,122 @@
+"""ICE-lite for all peers of one port: which credentials a check must have, what it is answered, whose address it tells
+(RFC 8445 section 2.5, RFC 7675)."""
+
+from __future__ import annotations
+
+import secrets
+import string
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from shared.errors import BadPacket
+from shared.rtc import stun
+
+Address = tuple[str, int]
+
+CONSENT_S = 15.0
+"""No authentic check for this long: the peer is gone. Browsers check every 1.6 to 2.5 s, so this is six missed checks in
+a row; RFC 7675 allows 30 s."""
+
+FIRST_CHECK_S = 30.0
+"""A peer that has never been heard is given up after this; its answer may still be on its way."""
+
+_ICE_CHARS = string.ascii_letters + string.digits
+
+
+class IceDrop(StrEnum):
+    """Why a STUN message got no answer."""
+
+    MALFORMED = "stun-malformed"
+    UNKNOWN_UFRAG = "stun-unknown-ufrag"
+    BAD_INTEGRITY = "stun-bad-integrity"
+
+
+@dataclass(frozen=True, slots=True)
+class IceCredentials:
+    """What the peer must know of us: `a=ice-ufrag` and `a=ice-pwd`."""
+
+    ufrag: str
+    pwd: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """An authentic check. `moved_to` is the peer's address when this check settles or changes it."""
+
+    peer: int
+    reply: bytes
+    moved_to: Address | None
+
+
+@dataclass(slots=True)
+class _Remote:
+    ufrags: list[str]
+    """Oldest first; more than one between an ICE restart and the first check that uses it."""
+    deadline: float
+    address: Address | None = None
+
+
+def new_credentials() -> IceCredentials:
+    """Random credentials: 47 bits of ufrag, so that no two peers share one, 142 of password (RFC 8445 section 5.3)."""
+    return IceCredentials(
+        ufrag="".join(secrets.choice(_ICE_CHARS) for _ in range(8)),
+        pwd="".join(secrets.choice(_ICE_CHARS) for _ in range(24)),
+    )
+
+
+class IceLite:
+    """The table of peers. The caller sends `Answered.reply` back to where the check came from."""
+
+    def __init__(self) -> None:
+        self._by_ufrag: dict[str, tuple[int, str]] = {}
+        self._remotes: dict[int, _Remote] = {}
+
+    def register(self, peer: int, credentials: IceCredentials, *, now: float) -> None:
+        """Accept checks with these credentials; a second time for a peer is an ICE restart."""
+        self._by_ufrag[credentials.ufrag] = (peer, credentials.pwd)
+        remote = self._remotes.get(peer)
+        if remote is None:
+            self._remotes[peer] = _Remote([credentials.ufrag], now + FIRST_CHECK_S)
+        else:
+            remote.ufrags.append(credentials.ufrag)
+
+    def forget(self, peer: int) -> None:
+        """The peer is closed; its checks are not answered any more."""
+        remote = self._remotes.pop(peer, None)
+        for ufrag in remote.ufrags if remote is not None else ():
+            del self._by_ufrag[ufrag]
+
+    def receive(self, datagram: bytes, source: Address, *, now: float) -> Answered | IceDrop:
+        """Judge a STUN message. What is not authentic is never answered: it may come from a forged address."""
+        try:
+            check = stun.parse_check(datagram)
+        except BadPacket:
+            return IceDrop.MALFORMED
+        known = self._by_ufrag.get(check.local_ufrag)
+        if known is None:
+            return IceDrop.UNKNOWN_UFRAG
+        peer, pwd = known
+        if not stun.verify(check.message, pwd):
+            return IceDrop.BAD_INTEGRITY
+        remote = self._remotes[peer]
+        remote.deadline = now + CONSENT_S
+        self._retire_older(remote, check.local_ufrag)
+        if check.peer_is_controlled:
+            return Answered(peer, stun.role_conflict_response(check, password=pwd), None)
+        reply = stun.binding_response(check, source=source, password=pwd)
+        return Answered(peer, reply, self._move(remote, source, nominated=check.use_candidate))
+
+    def _move(self, remote: _Remote, source: Address, *, nominated: bool) -> Address | None:
+        """The first authentic check tells an address to begin with; after that only a nomination changes it."""
+        if source == remote.address or not (nominated or remote.address is None):
+            return None
+        remote.address = source
+        return source
+
+    def _retire_older(self, remote: _Remote, used: str) -> None:
+        while remote.ufrags[0] != used:
+            del self._by_ufrag[remote.ufrags.pop(0)]
+
+    def silent(self, *, now: float) -> list[int]:
+        """Peers whose consent has run out."""
+        return [peer for peer, remote in self._remotes.items() if remote.deadline <= now]

@@ -1,0 +1,250 @@
+"""The one UDP port of an SFU: reads, sorts by kind, hands on, and drives the plane's timers."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import socket
+from collections import Counter
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Protocol
+
+from sfu.core.ice_lite import IceDrop, IceLite
+from sfu.plane.api import Address, Event, Plane
+from sfu.plane.reference import ReferencePlane
+from shared.logs import OncePerMinute
+from shared.rtc.demux import MAX_DATAGRAM, Traffic, classify
+
+log = logging.getLogger("sfu.media")
+
+BATCH = 64
+"""Datagrams read per wake-up, so that websockets get their turn under load."""
+
+BUFFER_BYTES = 4 * 1024 * 1024
+"""Asked of the kernel for each direction: half a second of 64 Mbit/s while the loop is busy. It may grant less."""
+
+MAX_SLEEP_S = 0.05
+"""Longest time between two looks at the plane, for what control calls have set going."""
+
+CONSENT_EVERY_S = 1.0
+
+
+class PortDrop(StrEnum):
+    """Why the port dropped a datagram, besides `IceDrop`."""
+
+    UNREADABLE = "unreadable"
+    """Neither STUN, DTLS nor media, or too long."""
+    DTLS_UNKNOWN_ADDRESS = "dtls-unknown-address"
+    SEND_BUFFER_FULL = "send-buffer-full"
+    SEND_FAILED = "send-failed"
+    RECEIVE_FAILED = "receive-failed"
+
+
+class DatagramUser(Protocol):
+    """What the port hands to a peer's transport; see `sfu.shell.peer`."""
+
+    def dtls_received(self, datagram: bytes) -> None: ...
+
+    def moved_to(self, address: Address) -> None: ...
+
+    def consent_lost(self) -> None: ...
+
+
+class MediaPort:
+    """Open it with `MediaPort.open`, make peers with `sfu.shell.peer.PeerTransport`, end it with `close`."""
+
+    def __init__(
+        self,
+        sock: socket.socket,
+        *,
+        make_plane: Callable[[Callable[[bytes, Address], None]], Plane],
+        on_events: Callable[[list[Event]], None],
+    ) -> None:
+        self._sock = sock
+        self._loop = asyncio.get_running_loop()
+        self._on_events = on_events
+        self._users: dict[int, DatagramUser] = {}
+        self._by_address: dict[Address, DatagramUser] = {}
+        self._next_peer = 1
+        self._trouble = OncePerMinute(log, clock=self._loop.time)
+        self._timer: asyncio.TimerHandle | None = None
+        self._consent_at = 0.0
+        self._closed = False
+        self.drops: Counter[str] = Counter()
+        """Datagrams dropped, by `PortDrop` and `IceDrop`; the plane counts its own."""
+        self.ends: Counter[str] = Counter()
+        """Peer connections that ended without our closing them, by `PeerEnd` or `DtlsFailure`."""
+        self.ice = IceLite()
+        self.plane = make_plane(self.send)
+        self._loop.add_reader(sock.fileno(), self._readable)
+        self._schedule()
+
+    @classmethod
+    def open(
+        cls,
+        host: str,
+        port: int,
+        *,
+        on_events: Callable[[list[Event]], None],
+        make_plane: Callable[[Callable[[bytes, Address], None]], Plane] | None = None,
+    ) -> MediaPort:
+        """Bind (port 0: any free one). `on_events` gets the plane's facts. Raises `OSError` when the port is taken."""
+        sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        try:
+            sock.setblocking(False)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER_BYTES)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, BUFFER_BYTES)
+            sock.bind((host, port))
+        except OSError:
+            sock.close()
+            raise
+        return cls(sock, make_plane=make_plane or (lambda send: ReferencePlane(send=send)), on_events=on_events)
+
+    @property
+    def address(self) -> Address:
+        """Where it is bound."""
+        host, port = self._sock.getsockname()
+        return host, port
+
+    @property
+    def now(self) -> float:
+        """The clock of the plane and of everything on this port: monotonic seconds."""
+        return self._loop.time()
+
+    def close(self) -> None:
+        """Stop reading and ticking; peers should have been closed before."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        self._loop.remove_reader(self._sock.fileno())
+        self._sock.close()
+
+    # -- peers
+
+    def attach(self, user: DatagramUser) -> int:
+        """A new peer id, known to the plane from now on."""
+        peer, self._next_peer = self._next_peer, self._next_peer + 1
+        self._users[peer] = user
+        self.plane.add_peer(peer)
+        return peer
+
+    def detach(self, peer: int) -> None:
+        """Forget a peer everywhere; safe twice."""
+        user = self._users.pop(peer, None)
+        self.ice.forget(peer)
+        self.plane.remove_peer(peer)
+        for address in [a for a, owner in self._by_address.items() if owner is user]:
+            del self._by_address[address]
+
+    def ended(self, reason: str, detail: str) -> None:
+        """Count and log the end of a peer connection."""
+        self.ends[detail or reason] += 1
+        if detail:
+            self._trouble.warning(detail, "a peer's DTLS handshake failed")
+
+    # -- datagrams
+
+    def send(self, datagram: bytes, address: Address) -> None:
+        """Send or drop: a full buffer is the network's business, and no peer may harm another."""
+        try:
+            self._sock.sendto(datagram, address)
+        except (BlockingIOError, InterruptedError):
+            self.drops[PortDrop.SEND_BUFFER_FULL] += 1
+        except OSError as error:
+            full = error.errno == errno.ENOBUFS
+            self.drops[PortDrop.SEND_BUFFER_FULL if full else PortDrop.SEND_FAILED] += 1
+            if not full and not self._closed:
+                self._trouble.warning("send-failed", f"a datagram of {len(datagram)} bytes was not sent: {error}")
+
+    def _readable(self) -> None:
+        now = self._loop.time()
+        for _ in range(BATCH):
+            try:
+                datagram, address = self._sock.recvfrom(MAX_DATAGRAM + 1)
+            except (BlockingIOError, InterruptedError):
+                break
+            except OSError as error:
+                self.drops[PortDrop.RECEIVE_FAILED] += 1
+                self._trouble.warning("receive-failed", f"reading the media port failed: {error}")
+                break
+            self._receive(datagram, address, now)
+        self._deliver_events()
+        self._schedule()
+
+    def _receive(self, datagram: bytes, address: Address, now: float) -> None:
+        match classify(datagram):
+            case Traffic.MEDIA:
+                self.plane.handle(datagram, address, now=now)
+            case Traffic.STUN:
+                self._stun(datagram, address, now)
+            case Traffic.DTLS:
+                user = self._by_address.get(address)
+                if user is None:
+                    self.drops[PortDrop.DTLS_UNKNOWN_ADDRESS] += 1
+                else:
+                    user.dtls_received(datagram)
+            case Traffic.OTHER:
+                self.drops[PortDrop.UNREADABLE] += 1
+
+    def _stun(self, datagram: bytes, address: Address, now: float) -> None:
+        outcome = self.ice.receive(datagram, address, now=now)
+        if isinstance(outcome, IceDrop):
+            self.drops[outcome] += 1
+            if outcome is not IceDrop.MALFORMED:
+                self._trouble.warning(outcome.value, f"a connectivity check from {address[0]} was not answered")
+            return
+        if outcome.moved_to is not None:
+            self._move(outcome.peer, outcome.moved_to, now)
+        self.send(outcome.reply, address)
+
+    def _move(self, peer: int, address: Address, now: float) -> None:
+        user = self._users[peer]
+        for old in [a for a, owner in self._by_address.items() if owner is user]:
+            del self._by_address[old]
+        self._by_address[address] = user
+        self.plane.set_address(peer, address, now=now)
+        user.moved_to(address)
+
+    # -- time
+
+    def _schedule(self) -> None:
+        if self._closed:
+            return
+        now = self._loop.time()
+        deadline = self.plane.next_deadline()
+        when = now + MAX_SLEEP_S if deadline is None else max(now, min(deadline, now + MAX_SLEEP_S))
+        if self._timer is not None:
+            if self._timer.when() <= when and not self._timer.cancelled():
+                return
+            self._timer.cancel()
+        self._timer = self._loop.call_at(when, self._tick)
+
+    def _tick(self) -> None:
+        self._timer = None
+        try:
+            self._look_around(self._loop.time())
+        finally:
+            self._schedule()
+
+    def _look_around(self, now: float) -> None:
+        self.plane.tick(now=now)
+        if now >= self._consent_at:
+            self._consent_at = now + CONSENT_EVERY_S
+            for peer in self.ice.silent(now=now):
+                if (user := self._users.get(peer)) is not None:
+                    user.consent_lost()
+        self._deliver_events()
+
+    def _deliver_events(self) -> None:
+        events = self.plane.events()
+        if not events:
+            return
+        try:
+            self._on_events(events)
+        except Exception:
+            # The port outlives a fault in whoever listens: everybody else's media hangs on it.
+            log.exception("[media] handling %d events failed", len(events))
