@@ -41,12 +41,12 @@ class OncePerMinute:
     def warning(self, kind: str, message: str) -> None:
         """Log `message` unless one of this `kind` was logged within `every_s`."""
         now = self._clock()
+        if kind not in self._last and len(self._last) >= self.MAX_KINDS:
+            kind = "other"
         last, held = self._last.get(kind, (-self._every_s, 0))
         if now - last < self._every_s:
             self._last[kind] = (last, held + 1)
             return
-        if kind not in self._last and len(self._last) >= self.MAX_KINDS:
-            kind = "other"
         self._last[kind] = (now, 0)
         suffix = f" ({held} more since the last line)" if held else ""
         self._log.warning("[%s] %s%s", kind, message, suffix)

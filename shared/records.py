@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
 from shared.errors import BadRecord
+
+Int = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+"""A whole number in a record or message. JSON has no bound of its own, but a greater one could not be written again."""
 
 
 class SfuStatus(StrEnum):
@@ -47,13 +50,13 @@ class LoadParts(Record, frozen=True, kw_only=True):
     """Bits sent a second, from byte deltas."""
     ingress_bps: float | None = None
     """Bits received a second."""
-    streams: int | None = None
+    streams: Int | None = None
     """Forwarded outbound streams."""
-    rooms: int | None = None
+    rooms: Int | None = None
     """Rooms with a player here."""
-    clients: int | None = None
+    clients: Int | None = None
     """Players connected here."""
-    tracks: int | None = None
+    tracks: Int | None = None
     """Published tracks here."""
 
 
@@ -62,9 +65,9 @@ class Capacities(Record, frozen=True, kw_only=True):
 
     egress_mbps: float = 700.0
     """Egress ceiling [Mbit/s]: 70 % of a 1 Gbit/s port."""
-    streams: int = 1200
+    streams: Int = 1200
     """Ceiling of forwarded outbound streams."""
-    cores: int = 1
+    cores: Int = 1
     """Cores the node may use."""
 
 
@@ -104,9 +107,9 @@ class SfuState(Record, frozen=True, kw_only=True):
     """A `SfuStatus`; missing means ONLINE. Use `status_of`, which also reads values of newer versions."""
     sfu: str = ""
     """Id; an older program's record has none, then the address is the id. Use `sfu_id`."""
-    incarnation: int = 0
+    incarnation: Int = 0
     """Grows with each start of an SFU of this id."""
-    revision: int = 0
+    revision: Int = 0
     """Grows with each report of one incarnation."""
     cell: str = "default"
     """The cell it belongs to."""
@@ -118,10 +121,10 @@ class SfuState(Record, frozen=True, kw_only=True):
     load_parts: LoadParts = LoadParts()
     drain: Drain | None = None
     """Present while cordoned or terminating."""
-    players: int | None = None
+    players: Int | None = None
     """Player sessions here, subscribe-only ones included."""
-    producers: int | None = None
-    consumers: int | None = None
+    producers: Int | None = None
+    consumers: Int | None = None
     started_at: float | None = None
     """First seen, by the Redis server's clock [Unix seconds]; stamped by routers."""
     extra: dict[str, Any] | None = None
@@ -178,7 +181,7 @@ class PlayerRecord(Record, frozen=True, kw_only=True):
     """Its last decision about a cordoned SFU it is on."""
     router: str = ""
     """The router that holds its websocket."""
-    epoch: int = 0
+    epoch: Int = 0
     """Grows with each join of an identity in this room; the newest wins."""
     extra: dict[str, Any] | None = None
 
@@ -195,7 +198,7 @@ class PublicationRecord(Record, frozen=True, kw_only=True):
     """`camera`, `microphone`, `screen`, or the app's own word."""
     sfu: str = ""
     """Where to subscribe from (P6)."""
-    generation: int = 1
+    generation: Int = 1
     extra: dict[str, Any] | None = None
 
 
@@ -203,7 +206,7 @@ class RoomPlacement(Record, frozen=True, kw_only=True):
     """Which SFU new work of a room goes to."""
 
     sfu: str
-    generation: int = 1
+    generation: Int = 1
     """Grows with each change of `sfu`."""
 
 
@@ -216,7 +219,7 @@ class RouterRecord(Record, frozen=True, kw_only=True):
     ws: str = ""
     """URL players connect to."""
     version: str = ""
-    players: int = 0
+    players: Int = 0
     sfus: tuple[str, ...] = ()
     """SFUs linked to it."""
     extra: dict[str, Any] | None = None
@@ -274,13 +277,13 @@ class DrainReport(Record, frozen=True, kw_only=True):
     """`empty`, `grace`, `forced`."""
     to_exit_s: float = 0.0
     """Seconds from the cordon to the end."""
-    players_at_cordon: int = 0
-    players_at_exit: int = 0
-    producers_at_exit: int = 0
-    consumers_at_exit: int = 0
-    asked: int = 0
+    players_at_cordon: Int = 0
+    players_at_exit: Int = 0
+    producers_at_exit: Int = 0
+    consumers_at_exit: Int = 0
+    asked: Int = 0
     """Players that were asked to move at `drain_max`."""
-    evicted: int = 0
+    evicted: Int = 0
     """Players that were still there when the transports were closed."""
     last_move_s: float | None = None
     """Seconds from the cordon to the last player's leaving of its own will."""
@@ -309,6 +312,10 @@ def read_record(kind: type[R], raw: bytes | str, *, key: str = "") -> R:
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise BadRecord(key=key, detail=str(error)[:200]) from None
     unknown = {name: value for name, value in fields.items() if name not in kind.__struct_fields__}
+    try:
+        msgspec.json.encode(unknown)
+    except OverflowError as error:
+        raise BadRecord(key=key, detail=f"it could not be written again: {error}") from None
     return msgspec.structs.replace(record, extra=unknown or None)
 
 

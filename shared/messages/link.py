@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from shared.messages.base import Message, Reader
-from shared.records import DrainReport, SfuState, read_record, write_record
+from shared.records import DrainReport, Int, SfuState, read_record, write_record
 
 
 def pack_state(state: SfuState) -> msgspec.Raw:
@@ -28,7 +28,7 @@ class Hello(Message, frozen=True, kw_only=True):
     boot: str
     """Random per process start: tells an SFU that reconnects from another one with its id."""
     state: msgspec.Raw
-    protocol: int = 1
+    protocol: Int = 1
 
 
 class SfuReport(Message, frozen=True, kw_only=True):
@@ -77,7 +77,7 @@ class Linked(Message, frozen=True, kw_only=True):
     """The link is up."""
 
     router: str
-    incarnation_floor: int = 0
+    incarnation_floor: Int = 0
     """Highest incarnation known of this id from another boot; the SFU raises its own above it (invariant 2)."""
 
 

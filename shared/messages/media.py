@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from shared.messages.base import Message, Reader
 from shared.messages.player import Failed, Ping, Pong
+from shared.records import Int
 
 # --- player -> sfu ---
 
@@ -22,7 +23,7 @@ class TrackOffer(Message, frozen=True, kw_only=True):
     mid: str
     publication: str
     kind: str = ""
-    generation: int = 1
+    generation: Int = 1
 
 
 class PublishOffer(Message, frozen=True, kw_only=True):
@@ -30,7 +31,7 @@ class PublishOffer(Message, frozen=True, kw_only=True):
 
     sdp: str
     tracks: tuple[TrackOffer, ...] = ()
-    negotiation: int = 1
+    negotiation: Int = 1
 
 
 class Subscribe(Message, frozen=True, kw_only=True):
@@ -44,7 +45,7 @@ class SubscribeAnswer(Message, frozen=True, kw_only=True):
     """The player's answer to the `subscribe-offer` of the same negotiation."""
 
     sdp: str
-    negotiation: int
+    negotiation: Int
 
 
 class StopPublishing(Message, frozen=True, kw_only=True):
@@ -72,8 +73,8 @@ class Entered(Message, frozen=True, kw_only=True):
     """The session is open."""
 
     sfu: str
-    incarnation: int = 0
-    revision: int = 0
+    incarnation: Int = 0
+    revision: Int = 0
     status: str = "ONLINE"
 
 
@@ -81,14 +82,14 @@ class PublishAnswer(Message, frozen=True, kw_only=True):
     """The SFU's answer to a `publish-offer`."""
 
     sdp: str
-    negotiation: int
+    negotiation: Int
 
 
 class SubscribeOffer(Message, frozen=True, kw_only=True):
     """The SFU's offer of what the player wants and what is here. Answer with `subscribe-answer`."""
 
     sdp: str
-    negotiation: int
+    negotiation: Int
     tracks: tuple[TrackOffer, ...] = ()
 
 
@@ -96,14 +97,14 @@ class PublicationFlowing(Message, frozen=True, kw_only=True):
     """To its publisher: the first packets of the publication have arrived here (video: a whole key frame has begun)."""
 
     publication: str
-    generation: int = 1
+    generation: Int = 1
 
 
 class Consumers(Message, frozen=True, kw_only=True):
     """To its publisher: how many subscribers its publication has here; after a move, zero says the old copy can go."""
 
     publication: str
-    count: int
+    count: Int
 
 
 class PublicationEnded(Message, frozen=True, kw_only=True):
@@ -116,8 +117,8 @@ class PleaseMove(Message, frozen=True, kw_only=True):
     """The drain is past `drain_max`: move within `within_s`, at a moment drawn by the SFU (D7). Nothing is cut."""
 
     sfu: str
-    incarnation: int = 0
-    revision: int = 0
+    incarnation: Int = 0
+    revision: Int = 0
     within_s: float = 0.0
 
 

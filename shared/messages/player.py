@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from shared.messages.base import Message, Reader
-from shared.records import PlayerRecord, Presence, PublicationRecord
+from shared.records import Int, PlayerRecord, Presence, PublicationRecord
 
 # --- player -> router ---
 
@@ -40,8 +40,8 @@ class RequestSfu(Message, frozen=True, kw_only=True):
     request: str = ""
     leave: str = ""
     """The SFU the player wants to leave."""
-    incarnation: int = 0
-    revision: int = 0
+    incarnation: Int = 0
+    revision: Int = 0
     """Revision of `leave` the player was told; a router that lags behind treats `leave` as cordoned (invariant 1)."""
     exclude: tuple[str, ...] = ()
     """SFUs that failed this player."""
@@ -64,7 +64,7 @@ class Publish(Message, frozen=True, kw_only=True):
     kind: str
     sfu: str
     source: str = ""
-    generation: int = 1
+    generation: Int = 1
 
 
 class Unpublish(Message, frozen=True, kw_only=True):
@@ -100,7 +100,7 @@ class Moved(Message, frozen=True, kw_only=True):
 class Ping(Message, frozen=True, kw_only=True):
     """Browsers can't send websocket pings; this is theirs."""
 
-    n: int = 0
+    n: Int = 0
 
 
 ToRouter = (
@@ -117,8 +117,8 @@ class AssignedSfu(Message, frozen=True, kw_only=True):
     address: str
     token: str
     """Opens this SFU for this player for a short time; use it at once."""
-    incarnation: int = 0
-    revision: int = 0
+    incarnation: Int = 0
+    revision: Int = 0
     request: str = ""
 
 
@@ -134,8 +134,8 @@ class CordonedSfu(Message, frozen=True, kw_only=True):
     excludes it."""
 
     sfu: str
-    incarnation: int = 0
-    revision: int = 0
+    incarnation: Int = 0
+    revision: Int = 0
     reason: str = ""
     asks_in_s: float | None = None
     """Seconds until the remaining players are asked to move."""
@@ -147,8 +147,8 @@ class UncordonedSfu(Message, frozen=True, kw_only=True):
     """The SFU takes new work again; no need to move."""
 
     sfu: str
-    incarnation: int = 0
-    revision: int = 0
+    incarnation: Int = 0
+    revision: Int = 0
 
 
 class Welcome(Message, frozen=True, kw_only=True):
@@ -218,7 +218,7 @@ class Failed(Message, frozen=True, kw_only=True, tag="error"):
 class Pong(Message, frozen=True, kw_only=True):
     """The answer to `ping`."""
 
-    n: int = 0
+    n: Int = 0
 
 
 ToPlayer = (
