@@ -14,8 +14,8 @@ from shared.rtc import stun
 Address = tuple[str, int]
 
 CONSENT_S = 15.0
-"""No authentic check for this long: the peer is gone. Browsers check every 1.6 to 2.5 s, so this is six missed checks in
-a row; RFC 7675 allows 30 s."""
+"""No authentic check for this long: the peer is gone. Browsers check every 1.6 to 2.5 s, so this is six missed in a
+row; RFC 7675 allows 30 s."""
 
 FIRST_CHECK_S = 30.0
 """A peer that has never been heard is given up after this; its answer may still be on its way."""

@@ -13,23 +13,32 @@ HIGH_LAYER_INTERVAL_S = 1.0
 """The same for higher layers, whose key frames are dear."""
 
 
+LAPSE_S = 1.5
+"""A request that nobody has made again for this long is dropped: viewers that still wait ask several times a second,
+those that left or changed layer do not."""
+
+
 class KeyframeRequests:
     """The open request for one layer. `wanted` is true while somebody waits for a key frame."""
 
-    __slots__ = ("_interval_s", "_sent_at", "wanted")
+    __slots__ = ("_asked_at", "_interval_s", "_sent_at", "wanted")
 
     def __init__(self, *, interval_s: float) -> None:
         self._interval_s = interval_s
+        self._asked_at = 0.0
         self._sent_at: float | None = None
         self.wanted = False
 
     def request(self, *, now: float) -> bool:
         """Somebody needs a key frame; True when a PLI is to be sent at once."""
         self.wanted = True
+        self._asked_at = now
         return self.due(now=now)
 
     def due(self, *, now: float) -> bool:
         """True when a PLI is to be sent now; it counts as sent then."""
+        if now - self._asked_at > LAPSE_S:
+            self.wanted = False
         if not self.wanted or now < self.next_at(now=now):
             return False
         self._sent_at = now

@@ -116,7 +116,7 @@ class SenderClock:
 
     def timestamp_of(self, ntp: int) -> int:
         """The RTP timestamp of an NTP time by this layer's clock."""
-        return (self._timestamp + (ntp - self._ntp) * self._rate // NTP_UNIT) & 0xFFFFFFFF
+        return (self._timestamp + ((ntp - self._ntp) * self._rate + NTP_UNIT // 2) // NTP_UNIT) & 0xFFFFFFFF
 
     def ntp_of(self, timestamp: int) -> int:
         """The NTP time of an RTP timestamp by this layer's clock."""

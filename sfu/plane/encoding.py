@@ -30,7 +30,6 @@ class Encoding:
         "_context",
         "_highest",
         "_keyframe_timer",
-        "_late_next",
         "_nack_timer",
         "clock",
         "clock_rate",
@@ -76,7 +75,6 @@ class Encoding:
         self.keyframes_seen = self.plis = self.repaired = self.probes = 0
         self.keyframe_timestamp = -1
         self._highest = -1
-        self._late_next = -1
         self._nack_timer = self._keyframe_timer = False
 
     # -- arriving packets
@@ -93,7 +91,7 @@ class Encoding:
             self.clock_rate = codec.clock_rate
             self.opaque = codec.name.upper() not in KEYFRAME_CODECS
         media = self._admit(packet, header, codec, stats.extend(header.sequence), now=now)
-        if media is not None and media.encoding is self:
+        if media is not None:
             stats.count(media.index, header.timestamp, len(packet), now=now)
         return media
 
@@ -135,12 +133,13 @@ class Encoding:
             self._context.drops[DropReason.DUPLICATE] += 1
             return None
         if put is Put.LATE:
-            return self._late(packet, header, now=now)
+            # No restart of the sender's numbers: SRTP never goes back under the same keys (RFC 3711 section 3.3.1).
+            self._context.drops[DropReason.LATE] += 1
+            return None
         if index > self._highest:
             if self._highest >= 0 and index > self._highest + 1:
                 self._gap(self._highest + 1, index, now=now)
             self._highest = index
-            self._late_next = -1
         else:
             self.missing.arrived(index)
         self.last_media = now
@@ -149,15 +148,6 @@ class Encoding:
         else:
             self._probe()
         return media
-
-    def _late(self, packet: bytes, header: rtp.RtpHeader, *, now: float) -> MediaPacket | None:
-        """Too old to be told from a repeat. Two such in a row mean that the sender has begun anew (RFC 3550 A.1)."""
-        if header.sequence != self._late_next:
-            self._late_next = (header.sequence + 1) & 0xFFFF
-            self._context.drops[DropReason.LATE] += 1
-            return None
-        # Its numbers start afresh in a new encoding, which this packet opens; the one before it is lost.
-        return self.producer.renew(self, now=now).take(packet, header, now=now)
 
     def _inspect(self, media: MediaPacket, codec: Codec) -> None:
         """Find out whether a key frame begins here."""
@@ -222,11 +212,11 @@ class Encoding:
             self._context.timers.add(self.keyframes.next_at(now=now), self._on_keyframe_timer)
 
     def _on_keyframe_timer(self, now: float) -> float | None:
+        if not self.producer.closed and self.keyframes.due(now=now):
+            self._send_pli()
         if not self.keyframes.wanted or self.producer.closed:
             self._keyframe_timer = False
             return None
-        if self.keyframes.due(now=now):
-            self._send_pli()
         return self.keyframes.next_at(now=now)
 
     def _send_pli(self) -> None:

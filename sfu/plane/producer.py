@@ -90,18 +90,6 @@ class Producer:
             consumer.choose(now=now, ask=False)
         return encoding, replaced
 
-    def renew(self, old: Encoding, *, now: float) -> Encoding:
-        """The sender of a layer has begun its sequence numbers anew with the same SSRC."""
-        encoding = self.encodings[old.rid] = self._make_encoding(old.rid)
-        encoding.ssrc, encoding.rtx_ssrc, encoding.last_media = old.ssrc, old.rtx_ssrc, now
-        if old.ssrc is not None:
-            self.peer.routes[old.ssrc] = (encoding, False)
-        if old.rtx_ssrc is not None:
-            self.peer.routes[old.rtx_ssrc] = (encoding, True)
-        for consumer in self.consumers.values():
-            consumer.choose(now=now)
-        return encoding
-
     def target(self, preferred: str | None) -> Encoding | None:
         """The layer that a consumer with this preference should get; None before anything flows."""
         if len(self.encodings) == 1:
@@ -147,7 +135,7 @@ class Producer:
         if packet.keyframe_start and len(self.encodings) > 1:
             # A layer that has just begun to flow starts with a key frame: taking it now saves asking for another.
             for consumer in self.consumers.values():
-                consumer.choose(now=now)
+                consumer.choose(now=now, ask=False)
         for consumer in self._active:
             consumer.forward(packet, now)
 

@@ -1,0 +1,158 @@
+"""A reference plane without sockets: peers with known keys, a wire that is a list, and a clock that is an argument."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+
+from sfu.plane.api import Address, Codec, ConsumerSpec, Event, Kind, ProducerSpec
+from sfu.plane.reference import ReferencePlane
+from shared.rtc import rtcp, rtp
+from shared.rtc.demux import is_rtcp
+from shared.rtc.srtp import SrtpKeys, SrtpProfile, SrtpSession
+
+VP8 = Codec(payload_type=96, name="VP8", clock_rate=90_000, rtx_payload_type=97)
+OPUS = Codec(payload_type=111, name="opus", clock_rate=48_000)
+EXTENSIONS = {
+    1: rtp.AUDIO_LEVEL_URI,
+    2: rtp.ABS_SEND_TIME_URI,
+    3: rtp.TRANSPORT_CC_URI,
+    4: rtp.MID_URI,
+    10: rtp.RID_URI,
+    11: rtp.REPAIRED_RID_URI,
+    13: rtp.ORIENTATION_URI,
+}
+
+Seen = tuple[rtp.RtpHeader, bytes, bytes]
+"""Header, whole packet, payload."""
+
+
+def vp8_payload(
+    *, key: bool = False, start: bool = True, picture_id: int = 0, tl0: int = 0, body: bytes = b"x"
+) -> bytes:
+    """A VP8 packet with 15-bit picture id, TL0PICIDX and temporal layer 0."""
+    first = 0x80 | (0x10 if start else 0)
+    head = bytes((first, 0xE0, 0x80 | picture_id >> 8 & 0x7F, picture_id & 0xFF, tl0 & 0xFF, 0))
+    return head + bytes((0 if key else 1,)) + body
+
+
+class Rig:
+    """Time stands still until `now` is set or `run_until` is called."""
+
+    def __init__(self, *, seed: int = 1) -> None:
+        self.now = 100.0
+        self._datagrams: list[tuple[bytes, Address]] = []
+        self.plane = ReferencePlane(
+            send=lambda datagram, address: self._datagrams.append((datagram, address)), rng=random.Random(seed)
+        )
+        self._sessions: dict[int, SrtpSession] = {}
+        self.sent: dict[int, list[Seen]] = defaultdict(list)
+        self.feedback: dict[int, list[rtcp.RtcpPacket]] = defaultdict(list)
+        self.events: list[Event] = []
+
+    @staticmethod
+    def address(peer: int) -> Address:
+        return "192.0.2.1", 1000 + peer
+
+    def peer(self, peer: int) -> None:
+        self.plane.add_peer(peer)
+        keys = random.Random(peer).randbytes(56)
+        a, b, c, d = keys[:16], keys[16:28], keys[28:44], keys[44:56]
+        self.plane.set_address(peer, self.address(peer), now=self.now)
+        self.plane.set_keys(peer, SrtpKeys(SrtpProfile.AEAD_AES_128_GCM, a, b, c, d), now=self.now)
+        self._sessions[peer] = SrtpSession(SrtpKeys(SrtpProfile.AEAD_AES_128_GCM, c, d, a, b))
+
+    def produce(self, producer: int, peer: int, *, kind: Kind = "video", rids: tuple[str, ...] = ()) -> None:
+        codecs = (VP8,) if kind == "video" else (OPUS,)
+        spec = ProducerSpec(
+            producer=producer,
+            peer=peer,
+            kind=kind,
+            mid=str(producer),
+            codecs=codecs,
+            extensions=EXTENSIONS,
+            rids=rids,
+        )
+        assert self.plane.produce(spec, now=self.now)
+
+    def consume(self, consumer: int, peer: int, producer: int, *, codec: str = "VP8", rtx: bool = True) -> None:
+        spec = ConsumerSpec(
+            consumer=consumer,
+            peer=peer,
+            producer=producer,
+            ssrc=5000 + consumer,
+            payload_type=100,
+            codec=codec,
+            rtx_ssrc=6000 + consumer if rtx else None,
+            rtx_payload_type=101 if rtx else None,
+            extensions={rtp.ORIENTATION_URI: 5, rtp.ABS_SEND_TIME_URI: 7, rtp.AUDIO_LEVEL_URI: 6},
+            cname="room",
+        )
+        assert self.plane.consume(spec, now=self.now)
+
+    def rtp(
+        self,
+        peer: int,
+        *,
+        ssrc: int,
+        sequence: int,
+        timestamp: int,
+        payload: bytes,
+        payload_type: int = 96,
+        mid: str = "",
+        rid: str = "",
+        repaired_rid: str = "",
+        marker: bool = False,
+        padding: int = 0,
+        extra: tuple[tuple[int, bytes], ...] = (),
+    ) -> None:
+        """A packet from a peer, and all that follows from it."""
+        named = ((4, mid), (10, rid), (11, repaired_rid))
+        elements = [(number, value.encode()) for number, value in named if value] + list(extra)
+        packet = rtp.build(
+            payload_type=payload_type,
+            sequence=sequence & 0xFFFF,
+            timestamp=timestamp & 0xFFFFFFFF,
+            ssrc=ssrc,
+            payload=payload,
+            marker=marker,
+            extension_elements=elements,
+            padding=padding,
+        )
+        self.datagram(peer, self._sessions[peer].protect(packet))
+
+    def rtcp(self, peer: int, compound: bytes) -> None:
+        self.datagram(peer, self._sessions[peer].protect_rtcp(compound))
+
+    def datagram(self, peer: int, datagram: bytes) -> None:
+        self.plane.handle(datagram, self.address(peer), now=self.now)
+        self.collect()
+
+    def run_until(self, moment: float) -> None:
+        """Let timers go off, each at its time."""
+        while (deadline := self.plane.next_deadline()) is not None and deadline <= moment:
+            self.now = max(self.now, deadline)
+            self.plane.tick(now=self.now)
+            self.collect()
+        self.now = moment
+
+    def collect(self) -> None:
+        """Decrypt what was sent, as its receivers would."""
+        datagrams, self._datagrams = self._datagrams, []
+        for datagram, address in datagrams:
+            peer = address[1] - 1000
+            session = self._sessions[peer]
+            if is_rtcp(datagram):
+                self.feedback[peer].extend(rtcp.parse(session.unprotect_rtcp(datagram)))
+            else:
+                packet = session.unprotect(datagram)
+                header = rtp.parse(packet)
+                self.sent[peer].append((header, packet, packet[header.payload_start : header.payload_end]))
+        self.events.extend(self.plane.events())
+
+    def drops(self, reason: str) -> int:
+        return self.plane.snapshot().totals.drops.get(reason, 0)
+
+    def of(self, peer: int, kind: type[rtcp.RtcpPacket]) -> list[rtcp.RtcpPacket]:
+        """The feedback of one kind that a peer got."""
+        return [packet for packet in self.feedback[peer] if isinstance(packet, kind)]
