@@ -77,7 +77,6 @@ def _options(timeout_s: float, retries: int) -> dict[str, Any]:
     return {
         "socket_timeout": timeout_s,
         "socket_connect_timeout": timeout_s,
-        "socket_keepalive": True,
         # A pooled connection that died with the server is replaced at once; a time-out is not tried again.
         "retry": Retry(NoBackoff(), retries, supported_errors=(RedisConnectionError,)),
         "protocol": 2,
@@ -97,9 +96,12 @@ def _single(url: str, parts: SplitResult, timeout_s: float, *, retries: int = 1)
             raise _bad(url, "no host")
         _database(url, parts.path)
     try:
-        return Redis.from_url(url, **_options(timeout_s, retries))
+        client = Redis.from_url(url, **_options(timeout_s, retries))
+        pool = client.connection_pool
+        pool.connection_class(**pool.connection_kwargs)  # says now, not at the first call, what it can't take
     except (ValueError, TypeError) as error:
         raise _bad(url, str(error)) from None
+    return client
 
 
 def _sentinel(url: str, parts: SplitResult, timeout_s: float, *, retries: int = 1) -> object:

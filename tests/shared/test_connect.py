@@ -1,0 +1,135 @@
+"""URLs of Redis: five forms, and a sentence with the fix for everything else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from redis.asyncio import Redis, RedisCluster
+from redis.asyncio.sentinel import SentinelConnectionPool
+
+from shared.errors import BadSetting, StoreUnavailable
+from shared.store import Store
+from shared.store.connect import connect, connect_subscriber
+
+
+def options(url: str) -> dict[str, Any]:
+    client = connect(url)
+    assert isinstance(client, Redis)
+    return client.connection_pool.connection_kwargs
+
+
+def test_one_server() -> None:
+    found = options("redis://bob:p%40ss@host:7000/3")
+    assert (found["host"], found["port"], found["db"]) == ("host", 7000, 3)
+    assert (found["username"], found["password"]) == ("bob", "p@ss")
+    assert options("redis://host").get("port", 6379) == 6379
+
+
+def test_one_server_over_tls() -> None:
+    client = connect("rediss://host:7000/0")
+    assert isinstance(client, Redis)
+    assert client.connection_pool.connection_class.__name__ == "SSLConnection"
+
+
+def test_a_unix_socket() -> None:
+    found = options("unix:///run/redis.sock?db=2")
+    assert (found["path"], found["db"]) == ("/run/redis.sock", 2)
+
+
+def test_sentinel() -> None:
+    client = connect("redis+sentinel://bob:secret@h1:26379,h2,[::1]:5000/mymaster/4")
+    assert isinstance(client, Redis)
+    pool = client.connection_pool
+    assert isinstance(pool, SentinelConnectionPool)
+    assert pool.service_name == "mymaster"
+    assert pool.is_master
+    addresses = [
+        (each.connection_pool.connection_kwargs["host"], each.connection_pool.connection_kwargs["port"])
+        for each in pool.sentinel_manager.sentinels
+    ]
+    assert addresses == [("h1", 26379), ("h2", 26379), ("::1", 5000)]
+    found = pool.connection_kwargs
+    assert (found["db"], found["username"], found["password"]) == (4, "bob", "secret")
+
+
+async def test_a_cluster_and_a_plain_client_to_listen_there() -> None:
+    client = connect("redis+cluster://:secret@host:7001")
+    assert isinstance(client, RedisCluster)
+    assert [(node.host, node.port) for node in client.nodes_manager.startup_nodes.values()] == [("host", 7001)]
+    listening = connect_subscriber("redis+cluster://:secret@host:7001")
+    assert isinstance(listening, Redis)
+    found = listening.connection_pool.connection_kwargs
+    assert (found["host"], found["port"], found["password"]) == ("host", 7001, "secret")
+    await client.aclose()
+
+
+@pytest.mark.parametrize("url", ["redis://host", "rediss://host", "unix:///x", "redis+sentinel://h/m"])
+def test_every_client_is_bounded_in_time(url: str) -> None:
+    found = options(url)
+    assert (found["socket_timeout"], found["socket_connect_timeout"]) == (1.0, 1.0)
+
+
+@pytest.mark.parametrize("url", ["redis://host", "redis+sentinel://h/m", "redis+cluster://h"])
+def test_a_subscriber_never_reconnects_behind_our_back(url: str) -> None:
+    client = connect_subscriber(url)
+    assert isinstance(client, Redis)
+    assert client.connection_pool.connection_kwargs["retry"].get_retries() == 0
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "host:6379",
+        "http://host",
+        "redis://",
+        "redis:///0",
+        "redis://host:port",
+        "redis://host:99999",
+        "redis://host/db",
+        "redis://host/-1",
+        "redis://[::1",
+        "redis://host/0?socket_timeout=soon",
+        "redis://host/0?unheard_of=1",
+        "unix://",
+        "redis+sentinel://h1:26379",
+        "redis+sentinel://h1:26379/",
+        "redis+sentinel://h1:26379,/m",
+        "redis+sentinel://h1:x/m",
+        "redis+sentinel://h1/m/db",
+        "redis+sentinel://h1/m/0/more",
+        "redis+cluster://",
+        "redis+cluster://host/1",
+        "redis+cluster://host:x",
+    ],
+)
+def test_a_url_that_can_t_be_used_is_a_bad_setting_with_the_forms_it_takes(url: str) -> None:
+    for opener in (connect, connect_subscriber):
+        with pytest.raises(BadSetting, match="redis://HOST"):
+            opener(url)
+
+
+def test_a_bad_url_is_not_quoted_with_its_password() -> None:
+    with pytest.raises(BadSetting) as caught:
+        connect("redis://bob:hunter2@host/db")
+    assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "redis://127.0.0.1:1",
+        "rediss://127.0.0.1:1",
+        "unix:///nowhere.sock",
+        "redis+sentinel://127.0.0.1:1,127.0.0.1:2/m",
+        "redis+cluster://127.0.0.1:1",
+        "redis://no-such-host.invalid",
+    ],
+)
+async def test_nobody_at_that_address_is_a_typed_error(url: str) -> None:
+    store = Store(url)
+    with pytest.raises(StoreUnavailable):
+        await store.read_sfus()
+    assert not store.healthy
+    await store.close()

@@ -1,0 +1,28 @@
+"""The names in Redis are part of version 1: programs of two versions share them (D9)."""
+
+from __future__ import annotations
+
+from shared.keys import Keys
+from shared.store import Wake, WakeKind
+from shared.store.wake import read_hint, write_hint
+
+
+def test_the_names_of_keys_are_pinned() -> None:
+    keys = Keys("f")
+    assert keys.sfu("a") == "{f}:sfu:a"
+    assert keys.sfu_stamps("a") == "{f}:sfu:a:stamps"
+    assert keys.sfus == "{f}:sfus"
+    assert keys.router("r") == "{f}:router:r"
+    assert keys.routers == "{f}:routers"
+    assert keys.room("x") == "{f}:room:x"
+    assert keys.room_leases("x") == "{f}:room:x:leases"
+    assert keys.exits == "{f}:exits"
+    assert keys.commands == "{f}:commands"
+    assert keys.drain_reports == "{f}:drain-reports"
+    assert keys.wake == "{f}:wake"
+
+
+def test_hints_are_pinned() -> None:
+    hints = [Wake(WakeKind.SFU, "a"), Wake(WakeKind.ROOM, "b c"), Wake(WakeKind.EXIT), Wake(WakeKind.COMMAND, "a")]
+    assert [write_hint(hint) for hint in hints] == ["sfu a", "room b c", "exit", "command a"]
+    assert [read_hint(write_hint(hint).encode()) for hint in hints] == hints

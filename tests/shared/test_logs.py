@@ -1,0 +1,68 @@
+"""Trouble is logged once a minute and kind, with how much was held back; never without bound."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from shared.logs import OncePerMinute, fields
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def limited(clock: Clock) -> OncePerMinute:
+    return OncePerMinute(logging.getLogger("test-logs"), clock=clock)
+
+
+def test_a_kind_is_logged_once_a_minute(clock: Clock, limited: OncePerMinute, caplog: pytest.LogCaptureFixture) -> None:
+    for second in range(60):
+        clock.now = 1000.0 + second
+        limited.warning("bad-message", f"number {second}")
+    assert [record.getMessage() for record in caplog.records] == ["[bad-message] number 0"]
+
+
+def test_the_next_line_says_how_many_were_held_back(
+    clock: Clock, limited: OncePerMinute, caplog: pytest.LogCaptureFixture
+) -> None:
+    for _ in range(5):
+        limited.warning("bad-message", "first")
+    clock.now += 60.0
+    limited.warning("bad-message", "second")
+    clock.now += 60.0
+    limited.warning("bad-message", "third")
+    assert [record.getMessage() for record in caplog.records] == [
+        "[bad-message] first",
+        "[bad-message] second (4 more since the last line)",
+        "[bad-message] third",
+    ]
+
+
+def test_kinds_do_not_hold_each_other_back(limited: OncePerMinute, caplog: pytest.LogCaptureFixture) -> None:
+    for kind in ("bad-message", "bad-token", "bad-message"):
+        limited.warning(kind, "x")
+    assert [record.getMessage() for record in caplog.records] == ["[bad-message] x", "[bad-token] x"]
+
+
+def test_many_kinds_neither_fill_memory_nor_the_log(limited: OncePerMinute, caplog: pytest.LogCaptureFixture) -> None:
+    for number in range(10 * OncePerMinute.MAX_KINDS):
+        limited.warning(f"kind-{number}", "x")
+    assert len(limited._last) <= OncePerMinute.MAX_KINDS + 1
+    assert len(caplog.records) <= OncePerMinute.MAX_KINDS + 1
+    assert caplog.records[-1].getMessage() == "[other] x"
+
+
+def test_fields_leave_out_what_is_not_known() -> None:
+    assert fields(sfu="a", load=0.123456, players=3, drain=None) == "sfu=a load=0.123 players=3"
