@@ -128,11 +128,11 @@ const CAMERA_ADVICE = {
 
 /** Routers of the fleet; the ones in the query come first, the others stand by for when they fail. */
 async function findRouters() {
-  const preferred = query.getAll("router");
+  const preferred = query.getAll("router").map(playerUrl);
   try {
     const response = await fetch("api/routers");
     const { routers } = await response.json();
-    const others = routers.map(({ ws }) => ws).filter((url) => url && !preferred.includes(url));
+    const others = routers.map(({ ws }) => ws && playerUrl(ws)).filter((url) => url && !preferred.includes(url));
     const found = [...preferred, ...shuffled(others, Math.random)];
     if (found.length) return found;
   } catch (error) {
@@ -140,6 +140,13 @@ async function findRouters() {
     throw new Error("This server does not say which routers there are. Is the fleet up?", { cause: error });
   }
   throw new Error("No router is known yet. Wait a moment and try again.");
+}
+
+/** A router says where its websockets are; players have a path of their own there. */
+function playerUrl(url) {
+  const parsed = new URL(url);
+  if (parsed.pathname === "/") parsed.pathname = "/player";
+  return parsed.href;
 }
 
 async function fetchToken(room, name) {

@@ -8,7 +8,7 @@
 import { Emitter } from "./emitter.js";
 
 export class Subscriber extends Emitter {
-  #carried = new Map(); // mid -> publication
+  #carried = new Map(); // mid -> {publication, generation}; a new generation on the same m-line is another stream
   #chain = Promise.resolve();
 
   /** @param {{send: (type: string, fields: object) => void, connection?: () => RTCPeerConnection}} options */
@@ -35,16 +35,17 @@ export class Subscriber extends Emitter {
   /** Told before the answer goes out, so that whoever watches frames sees the very first one. */
   #tellChanges(tracks) {
     const carried = new Map(tracks.map((track) => [track.mid, track]));
-    for (const [mid, publication] of this.#carried) {
-      if (carried.get(mid)?.publication === publication) continue;
+    for (const [mid, { publication, generation }] of this.#carried) {
+      const now = carried.get(mid);
+      if (now?.publication === publication && now.generation === generation) continue;
       this.#carried.delete(mid);
       this.emit("track-gone", { publication, mid });
     }
     const receivers = new Map(this.pc.getTransceivers().map(({ mid, receiver }) => [mid, receiver]));
-    for (const [mid, { publication }] of carried) {
+    for (const [mid, { publication, generation }] of carried) {
       const receiver = receivers.get(mid);
       if (!receiver || this.#carried.has(mid)) continue;
-      this.#carried.set(mid, publication);
+      this.#carried.set(mid, { publication, generation });
       this.emit("track", { publication, kind: receiver.track.kind, mid, receiver });
     }
   }

@@ -1,0 +1,66 @@
+"""How a real Chromium is started, for benchmarks and tests: where it is, and the flags that give it a fake camera and a
+quiet life."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from playwright.async_api import BrowserContext
+
+FLAGS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--use-fake-device-for-media-stream",
+    "--use-fake-ui-for-media-stream",
+    # A person clicks before there is sound; a test does not.
+    "--autoplay-policy=no-user-gesture-required",
+    # Pages in the background keep their pace: several people share one window here.
+    "--disable-background-timer-throttling",
+    "--disable-renderer-backgrounding",
+    "--disable-backgrounding-occluded-windows",
+    # The machine's own host names have nothing to do with a call on loopback.
+    "--disable-features=WebRtcHideLocalIpsWithMdns",
+)
+
+
+def find_chromium() -> str | None:
+    """The browser's path: `SLUICE_CHROMIUM`, or the usual names; None when there is none."""
+    wanted = os.environ.get("SLUICE_CHROMIUM")
+    if wanted:
+        return wanted
+    return next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+
+
+@asynccontextmanager
+async def open_chromium(
+    executable: str, *, scheme: Literal["light", "dark"] = "light", width: int = 1280, height: int = 800
+) -> AsyncIterator[BrowserContext]:
+    """A headless browser with a profile of its own, gone afterwards. Raises `ImportError` without playwright."""
+    # Playwright is an extra (`sluice[dev]`); a command line that only lists its commands must work without it.
+    from playwright.async_api import async_playwright
+
+    with tempfile.TemporaryDirectory(prefix="sluice-chromium-", ignore_cleanup_errors=True) as profile:
+        async with async_playwright() as playwright:
+            context = await playwright.chromium.launch_persistent_context(
+                profile,
+                executable_path=executable,
+                headless=True,
+                args=list(FLAGS),
+                color_scheme=scheme,
+                viewport={"width": width, "height": height},
+            )
+            try:
+                yield context
+            finally:
+                await context.close()

@@ -1,0 +1,49 @@
+"""A real Chromium for the whole session, and a fleet of real processes for each test."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import BrowserContext
+
+from bench.chromium import find_chromium, open_chromium
+from control.shell.fleet import Fleet, FleetSpec
+
+ROUTERS, SFUS = 2, 3
+
+
+def missing(what: str) -> None:
+    """Skip with a clear word; in CI, where everything must be there, fail."""
+    if os.environ.get("CI") == "true":
+        pytest.fail(f"{what}; CI must have it")
+    pytest.skip(what)
+
+
+@pytest_asyncio.fixture(loop_scope="session", scope="session")
+async def chromium() -> AsyncIterator[BrowserContext]:
+    """One browser; tests open pages in it and close them again."""
+    executable = find_chromium()
+    if executable is None:
+        missing("no chromium here: `apt-get install chromium`, or set SLUICE_CHROMIUM to a Chrome")
+        raise AssertionError
+    async with open_chromium(executable) as context:
+        yield context
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def browser(chromium: BrowserContext) -> AsyncIterator[BrowserContext]:
+    """The browser without the pages of earlier tests."""
+    yield chromium
+    for page in chromium.pages[1:]:  # the first one keeps the browser alive
+        await page.close()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def live() -> AsyncIterator[Fleet]:
+    """Two routers, three SFUs and a Redis server, as real processes on loopback."""
+    spec = FleetSpec(routers=ROUTERS, sfus=SFUS, router_flags=("--dev-tokens",))
+    async with Fleet(spec) as fleet:
+        yield fleet

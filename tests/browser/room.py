@@ -1,0 +1,142 @@
+"""A person in a room: one page of a browser, asked through `window.sluice` as anybody could in its console."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from playwright.async_api import BrowserContext, Page
+
+JOINED_WITHIN_S = 30.0
+
+
+async def until(check: Callable[[], Awaitable[Any]], what: str, *, within_s: float = 30.0, every_s: float = 0.1) -> Any:
+    """Wait until `check` gives something true, and return it; fails naming `what` when the time is over."""
+    deadline = time.monotonic() + within_s
+    while True:
+        found = await check()
+        if found:
+            return found
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not within {within_s:.0f} s: {what}")
+        await asyncio.sleep(every_s)
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """What a page counts of one remote publication."""
+
+    publication: str
+    kind: str
+    sfu: str
+    copy: str
+    frames_decoded: int
+    packets: int
+
+
+class Person:
+    """One page in one room."""
+
+    def __init__(self, page: Page, name: str) -> None:
+        self.page = page
+        self.name = name
+        self.problems: list[str] = []
+        page.on("pageerror", lambda error: self.problems.append(str(error)))
+
+    @classmethod
+    async def join(
+        cls, context: BrowserContext, page_url: str, *, room: str, name: str, router: str = "", media: str = "pattern"
+    ) -> Person:
+        """Open the page and join; returns when the router has let the player in."""
+        person = cls(await context.new_page(), name)
+        query = {"room": room, "name": name, "media": media, "autojoin": "1"}
+        if router:
+            query["router"] = router
+        await person.page.goto(f"{page_url}?{urlencode(query)}")
+        await until(person.joined, f"{name} is in the room", within_s=JOINED_WITHIN_S)
+        return person
+
+    async def joined(self) -> bool:
+        """Has the router let us in?"""
+        return bool(await self.page.evaluate("Boolean(window.sluice?.state.player)"))
+
+    async def state(self) -> dict[str, Any]:
+        """`player.state`."""
+        state: dict[str, Any] = await self.page.evaluate("sluice.state")
+        return state
+
+    async def home(self) -> str | None:
+        """The SFU this player publishes to; None while there is none, or while a link is opening."""
+        home: str | None = await self.page.evaluate("sluice.state.move.home")
+        return home
+
+    async def gaps(self) -> dict[str, Any]:
+        """Longest gaps since the beginning, by publication."""
+        gaps: dict[str, Any] = (await self.page.evaluate("sluice.stats()"))["gaps"]
+        return gaps
+
+    async def received(self) -> list[Received]:
+        """The copies on display."""
+        stats = await self.page.evaluate("sluice.stats()")
+        shown = {each["copy"] for each in (await self.state())["publications"]}
+        return [
+            Received(
+                publication=copy["publication"],
+                kind=copy["kind"],
+                sfu=copy["sfu"],
+                copy=copy["copy"],
+                frames_decoded=copy["inbound"].get("framesDecoded", 0),
+                packets=copy["inbound"].get("packetsReceived", 0),
+            )
+            for copy in stats["copies"]
+            if copy["copy"] in shown and copy["inbound"]
+        ]
+
+    async def sees_and_hears(self, others: int = 1, *, frames: int = 10, packets: int = 20) -> None:
+        """Wait until that many others are seen and heard: their frames are decoded, their audio arrives."""
+
+        async def enough() -> bool:
+            received = await self.received()
+            seen = sum(1 for each in received if each.kind == "video" and each.frames_decoded >= frames)
+            heard = sum(1 for each in received if each.kind == "audio" and each.packets >= packets)
+            return seen >= others and heard >= others
+
+        await until(enough, f"{self.name} sees and hears {others}")
+
+
+class Watch:
+    """Looks at a page's decoders all the while, to find the longest time in which one stood still."""
+
+    def __init__(self, person: Person) -> None:
+        self.person = person
+        self.longest_s: dict[str, float] = {}
+        self._last: dict[str, tuple[tuple[str, int], float]] = {}
+        self._task: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Watch:
+        self._task = asyncio.create_task(self._run())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        assert self._task is not None
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _run(self) -> None:
+        while True:
+            for each in await self.person.received():
+                if each.kind == "video":
+                    self._note(each)
+            await asyncio.sleep(0.1)
+
+    def _note(self, received: Received) -> None:
+        now = time.monotonic()
+        count = (received.copy, received.frames_decoded)
+        last, since = self._last.get(received.publication, (count, now))
+        self.longest_s[received.publication] = max(self.longest_s.get(received.publication, 0.0), now - since)
+        if count != last or received.publication not in self._last:
+            self._last[received.publication] = (count, now)

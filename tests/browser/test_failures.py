@@ -1,0 +1,62 @@
+"""Killing things: a router whose players resume on another, an SFU whose players rejoin elsewhere."""
+
+from __future__ import annotations
+
+import signal
+import time
+
+import pytest
+from playwright.async_api import BrowserContext
+
+from control.shell.fleet import Fleet
+from tests.browser.room import Person, Watch, until
+from tests.browser.test_call import STOOD_STILL_S, pair
+
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
+
+REJOINED_WITHIN_S = 5.0
+NOISE = 3.0
+"""A shared machine may be this much slower than the figure that is promised."""
+
+
+async def test_a_killed_router_is_not_noticed_in_the_media(browser: BrowserContext, live: Fleet) -> None:
+    ada, bob = await pair(browser, live)
+    state = await ada.state()
+    async with Watch(bob) as bob_sees, Watch(ada) as ada_sees:
+        live.routers[state["router"]].child.send_signal(signal.SIGKILL)
+        await until(lambda: resumed(ada, state["router"]), "Ada has resumed on the other router")
+        await ada.sees_and_hears(frames=60)
+        await bob.sees_and_hears(frames=60)
+    after = await ada.state()
+    assert after["player"] == state["player"], "the session is the same"
+    assert after["move"]["home"] == state["move"]["home"]
+    for watch in (ada_sees, bob_sees):
+        assert max(watch.longest_s.values()) < STOOD_STILL_S
+    assert {each.copy for each in await ada.received()} >= {each["copy"] for each in state["publications"]}
+
+
+async def resumed(person: Person, old_router: str) -> bool:
+    state = await person.state()
+    return bool(state["connection"]["status"] == "open" and state["router"] != old_router)
+
+
+async def test_a_killed_sfu_is_left_within_seconds(browser: BrowserContext, live: Fleet) -> None:
+    ada, bob = await pair(browser, live)
+    lost = await ada.home()
+    assert lost is not None
+    killed = time.monotonic()
+    live.signal_sfu(lost, signal.SIGKILL)
+
+    async def both_back() -> bool:
+        for person in (ada, bob):
+            copies = await person.received()
+            back = [each for each in copies if each.sfu != lost and (each.frames_decoded > 0 or each.kind == "audio")]
+            if await person.home() in (None, lost) or len(back) < 2:
+                return False
+        return True
+
+    await until(both_back, "both see and hear each other elsewhere", within_s=NOISE * REJOINED_WITHIN_S)
+    print(f"rejoined elsewhere, seen and heard again, after {time.monotonic() - killed:.2f} s")
+    await ada.sees_and_hears(frames=30)
+    await bob.sees_and_hears(frames=30)
+    assert ada.problems == bob.problems == []
