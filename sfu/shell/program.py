@@ -1,0 +1,341 @@
+"""One SFU process: its parts wired together, from start to the last exit status."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import secrets
+import signal
+import sys
+import time
+from collections.abc import Coroutine
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+from aiohttp import web
+from prometheus_client import CollectorRegistry
+from websockets.asyncio.server import Server
+
+from sfu.config import SfuConfig
+from sfu.core.drain import DrainMachine
+from sfu.core.drain_events import (
+    CordonOrdered,
+    CordonStamped,
+    ExitOrdered,
+    InterruptedAtTerminal,
+    OccupancyChanged,
+    SigtermReceived,
+    UncordonOrdered,
+)
+from sfu.core.ledger import DrainLedger
+from sfu.core.load import Contents, LoadMeter, node_load
+from sfu.core.report import Figures, Reporter
+from sfu.plane.api import PlaneTotals
+from sfu.shell.api import make_api
+from sfu.shell.drainer import Drainer
+from sfu.shell.final import FinalSequence
+from sfu.shell.hub import Hub
+from sfu.shell.media import PortMedia
+from sfu.shell.media_metrics import MediaCollector
+from sfu.shell.metrics import SfuMetrics
+from sfu.shell.router_link import RouterLinks
+from sfu.shell.sampling import take_sample
+from sfu.shell.self_test import reachable
+from sfu.shell.signalling import PATH, Signalling
+from sfu.shell.udp import MediaPort
+from shared.http import serve
+from shared.logs import fields
+from shared.messages.link import (
+    Cordon,
+    CordonedSfu,
+    Exit,
+    Hello,
+    Linked,
+    SfuReport,
+    Stamped,
+    ToRouter,
+    ToSfu,
+    Uncordon,
+    UncordonedSfu,
+    pack_state,
+)
+from shared.messages.media import PleaseMove
+from shared.records import Capacities, DrainReport, SfuState, SfuStatus
+from shared.rtc.sdp import host_candidate
+from shared.tokens import LINK_TOKEN_TTL_S, LinkClaims, issue
+
+REPORT_EVERY_S = 1.0
+
+log = logging.getLogger("sfu")
+
+
+class Program:
+    """The process. `run` returns its exit status."""
+
+    def __init__(self, config: SfuConfig) -> None:
+        """Raises `BadSetting`."""
+        config.check()
+        self.config = config
+        self.registry = CollectorRegistry()
+        self.metrics = SfuMetrics(self.registry, version=config.version)
+        self.ready = False
+        self.reachable: bool | None = None
+        """What the self-test of the announced addresses said; None: not done yet."""
+        self._rng = random.SystemRandom()
+        self._boot = secrets.token_hex(8)
+        self._meter = LoadMeter(cores=config.cores)
+        self._totals = PlaneTotals()
+        self._ledger: DrainLedger | None = None
+        self._status: asyncio.Future[int] | None = None
+
+    # --- running ---
+
+    async def run(self) -> int:
+        """Start, serve until the drain is over, and end. Raises `OSError` when a port is taken."""
+        loop = asyncio.get_running_loop()
+        self.clock = loop.time
+        self._status = loop.create_future()
+        config = self.config
+        self.port = MediaPort.open(config.host, config.udp_port, on_events=self._on_events)
+        udp_port = config.announced_udp_port or self.port.address[1]
+        candidates = tuple(host_candidate(ip, udp_port, index=n) for n, ip in enumerate(config.ips()))
+        self.media = PortMedia(self.port, candidates=candidates)
+        self.registry.register(MediaCollector(self.port))
+        machine = DrainMachine(config.bounds(), rng=self._rng)
+        self._drainer = Drainer(machine, self, clock=self.clock)
+        self.hub = Hub(
+            config, self.media, self.metrics,
+            rng=self._rng, on_change=self._occupancy, on_left=self._left, clock=self.clock,
+        )  # fmt: skip
+        signalling = Signalling(self.hub, secret=config.secret, state=lambda: self.state)
+        server = await signalling.start(host=config.host, port=config.ws_port)
+        self._reporter = self._make_reporter(server)
+        self.links = RouterLinks(self, routers=config.routers, count=config.links, metrics=self.metrics, rng=self._rng)
+        self._refresh()
+        http = await serve(make_api(self), host=config.host, port=config.http_port)
+        self._listen_for_signals()
+        self.ready = True
+        self.links.start()
+        self._say_where(server, http)
+        beside = [asyncio.create_task(self._report_loop()), asyncio.create_task(self._self_test())]
+        status = await self._status
+        await self._end(beside, server, http)
+        return status
+
+    async def _end(self, beside: list[asyncio.Task[None]], server: Server, http: web.AppRunner) -> None:
+        """Take everything down; what hangs is left to the end of the process."""
+        for task in beside:
+            task.cancel()
+        server.close(close_connections=False)
+        await asyncio.wait(
+            [asyncio.create_task(self.links.stop()), asyncio.create_task(http.cleanup()), *beside], timeout=1.0
+        )
+        self.port.close()
+        log.info("[drain] ended %s", fields(sfu=self.config.sfu))
+
+    def _make_reporter(self, server: Server) -> Reporter:
+        config = self.config
+        ws_port = next(iter(server.sockets)).getsockname()[1]
+        parts = urlsplit(config.announced_ws or f"ws://{config.ips()[0]}:{ws_port}")
+        address = urlunsplit(parts if parts.path.strip("/") else parts._replace(path=PATH))
+        capacities = Capacities(
+            egress_mbps=config.egress_ceiling_mbps, streams=config.stream_ceiling, cores=config.cores
+        )
+        return Reporter(
+            sfu=config.sfu, address=address, version=config.version, cell=config.cell,
+            capacities=capacities, started_ms=time.time_ns() // 1_000_000,
+        )  # fmt: skip
+
+    def _say_where(self, server: Server, http: web.AppRunner) -> None:
+        if not self.config.announced_ip:
+            log.warning("[sfu] announced_ip is not set: only players on this machine reach 127.0.0.1")
+        where = fields(
+            sfu=self.config.sfu, version=self.config.version, address=self.state.address,
+            udp=self.port.address[1], http=http.addresses[0][1], routers=",".join(self.config.routers),
+        )  # fmt: skip
+        log.info("[sfu] ready %s", where)
+
+    def _listen_for_signals(self) -> None:
+        loop = asyncio.get_running_loop()
+        at_terminal = sys.stdin is not None and sys.stdin.isatty()
+        interrupted = InterruptedAtTerminal() if at_terminal else SigtermReceived()
+        loop.add_signal_handler(signal.SIGTERM, self._drainer.handle, SigtermReceived())
+        loop.add_signal_handler(signal.SIGINT, self._drainer.handle, interrupted)
+
+    async def _self_test(self) -> None:
+        """Say loudly when our announced address gives no answer; the operator decides what that means."""
+        peer = self.media.open(on_lost=lambda reason: None)
+        try:
+            answers = [
+                await reachable(c.ip, c.port, ufrag=peer.local.ufrag, pwd=peer.local.pwd) for c in self.media.candidates
+            ]
+        finally:
+            await peer.close()
+        self.reachable = all(answers)
+        self.metrics.reachable.set(self.reachable)
+        for candidate, answered in zip(self.media.candidates, answers, strict=True):
+            if not answered:
+                log.error(
+                    "[sfu] UNREACHABLE: %s:%d, the address announced to players, does not answer. Check announced_ip, "
+                    "announced_udp_port and the port map; players will not get media.",
+                    candidate.ip,
+                    candidate.port,
+                )
+
+    async def _report_loop(self) -> None:
+        while True:
+            await asyncio.sleep(REPORT_EVERY_S)
+            self._sample()
+            self.hub.sweep()
+            self.links.send(SfuReport(state=pack_state(self._refresh())))
+
+    # --- the state ---
+
+    @property
+    def state(self) -> SfuState:
+        """The last report."""
+        return self._reporter.state
+
+    def _sample(self) -> None:
+        snapshot = self.port.plane.snapshot()
+        self._totals = snapshot.totals
+        self.media.heard = {peer.peer: peer.last_heard for peer in snapshot.peers}
+        sample = take_sample(bytes_out=self._totals.bytes_out, bytes_in=self._totals.bytes_in, now=self.clock())
+        self._meter.sample(sample)
+
+    def _refresh(self) -> SfuState:
+        """Make the next report."""
+        hub, machine = self.hub, self._drainer.machine
+        consumers = hub.consumers
+        parts = self._meter.parts(
+            Contents(streams=consumers, rooms=len(hub.rooms), clients=len(hub.players), tracks=len(hub.producers))
+        )
+        state = self._reporter.next(
+            Figures(
+                status=machine.status,
+                drain=machine.facts(now=self.clock()),
+                load=node_load(parts, self.config.ceilings()),
+                load_parts=parts,
+                warmed_up=self._totals.forwarded > 0,
+                players=len(hub.players),
+                producers=len(hub.producers),
+                consumers=consumers,
+            )
+        )
+        self.metrics.show_state(state)
+        return state
+
+    def _on_events(self, events: list[Any]) -> None:
+        self.hub.plane_events(events)
+
+    def _occupancy(self) -> None:
+        self._drainer.handle(OccupancyChanged(players=frozenset(self.hub.players)))
+
+    def _left(self, reason: str) -> None:
+        ledger = self._ledger
+        if ledger is None or self._drainer.machine.status is SfuStatus.TERMINATING:
+            return
+        now = self.clock()
+        ledger.left(of_own_will=reason == "left", now=now)
+        self.metrics.stayed(now - ledger.began)
+
+    # --- what the drain wants done ---
+
+    def announce_cordoned(self) -> None:
+        """The machine is CORDONED already; from here on admission refuses, and the routers hear of it."""
+        state = self._refresh()
+        if self._ledger is None:
+            self._ledger = DrainLedger(began=self.clock(), players_at_cordon=len(self.hub.players))
+        self.links.send(CordonedSfu(state=pack_state(state)))
+        drain = state.drain
+        if drain is not None:
+            log.info(
+                "[drain] cordoned %s",
+                fields(
+                    sfu=state.sfu, version=state.version, cause=drain.cause, by=drain.by or None,
+                    reason=drain.reason or None, players=state.players, exit_when_empty=drain.exit_when_empty,
+                    asks_after_s=drain.drain_max_s, killed_after_s=drain.grace_s,
+                ),
+            )  # fmt: skip
+
+    def announce_uncordoned(self) -> None:
+        """Takes new work again."""
+        self._ledger = None
+        state = self._refresh()
+        self.links.send(UncordonedSfu(state=pack_state(state)))
+        log.info("[drain] uncordoned %s", fields(sfu=state.sfu))
+
+    def ask_players(self, players: tuple[str, ...], within_s: float) -> None:
+        """Ask, and cut nobody."""
+        state = self.state
+        message = PleaseMove(sfu=state.sfu, incarnation=state.incarnation, revision=state.revision, within_s=within_s)
+        self.hub.tell(players, message)
+        self.metrics.asked(len(players))
+        log.info("[drain] asked %s", fields(players=len(players), within_s=within_s, here=len(self.hub.players)))
+
+    def final_sequence(self, bound_s: float) -> Coroutine[Any, Any, None]:
+        """The last thing this process does."""
+        sequence = FinalSequence(self.hub, self.links, self.metrics, state=self._refresh, report=self._report)
+        return sequence.run(bound_s=bound_s)
+
+    def exit_process(self, status: int) -> None:
+        """The process may end."""
+        if self._status is not None and not self._status.done():
+            self._status.set_result(status)
+
+    def _report(self) -> DrainReport:
+        machine, state = self._drainer.machine, self._refresh()
+        assert self._ledger is not None, "a final sequence without a cordon"
+        return self._ledger.report(
+            sfu=state.sfu,
+            version=state.version,
+            cause=state.drain.cause if state.drain else "",
+            outcome=machine.outcome.value if machine.outcome else "",
+            asked=machine.asked,
+            players=state.players or 0,
+            producers=state.producers or 0,
+            consumers=state.consumers or 0,
+            now=self.clock(),
+        )
+
+    # --- what routers say ---
+
+    def hello(self) -> Hello:
+        """The first message on a link."""
+        claims = LinkClaims(sfu=self.config.sfu)
+        token = issue(claims, secret=self.config.secret, now_at=time.time(), ttl_s=LINK_TOKEN_TTL_S)
+        return Hello(token=token, boot=self._boot, state=pack_state(self._refresh()))
+
+    def linked(self, message: Linked) -> ToRouter | None:
+        """A router knows us; say at once what it may have missed, under an incarnation it takes for newer."""
+        raised = self._reporter.raise_above(message.incarnation_floor)
+        if raised:
+            log.warning("[link] incarnation raised %s", fields(floor=message.incarnation_floor, router=message.router))
+        if self._drainer.machine.status is SfuStatus.CORDONED:
+            return CordonedSfu(state=pack_state(self._refresh()))
+        return SfuReport(state=pack_state(self._refresh())) if raised else None
+
+    def ordered(self, message: ToSfu, *, router: str) -> None:
+        """An operator's word, through a router."""
+        match message:
+            case Cordon():
+                self._drainer.handle(
+                    CordonOrdered(
+                        command=message.command,
+                        by=message.by,
+                        reason=message.reason,
+                        exit_when_empty=message.exit_when_empty,
+                    )
+                )
+            case Uncordon():
+                self._drainer.handle(UncordonOrdered(command=message.command, by=message.by))
+            case Exit():
+                log.warning("[drain] exit ordered %s", fields(by=message.by or None, at=message.at, router=router))
+                self._drainer.handle(ExitOrdered(at=message.at, by=message.by, reason=message.reason))
+            case Stamped():
+                self._reporter.stamp(message.started_at)
+                if message.cordoned_at is not None:
+                    self._drainer.handle(CordonStamped(since_at=message.cordoned_at))
+            case _:
+                log.debug("[link] nothing to do for %s", type(message).__name__)

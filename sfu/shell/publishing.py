@@ -1,0 +1,157 @@
+"""The publish connection of players: offers answered, publications begun and ended."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sfu.core.publish_sdp import PublishedTrack, answer_offer, read_remote
+from sfu.core.subscribe_sdp import Carried
+from sfu.core.transport_sdp import RemoteTransport
+from sfu.plane.api import Codec, EncodingSsrc, ProducerSpec
+from sfu.shell.media import MediaPeer
+from sfu.shell.player import Player, Publication, PublishSide
+from shared.errors import Refused
+from shared.messages.codes import Refusal
+from shared.messages.media import PublicationEnded, PublicationFlowing, PublishAnswer, PublishOffer
+from shared.rtc.sdp import parse, write
+
+if TYPE_CHECKING:
+    from sfu.shell.hub import Hub
+
+
+class Publishing:
+    """What players send. Raises `BadSdp` or `Refused` for offers that can't be taken; nothing has changed then."""
+
+    def __init__(self, hub: Hub) -> None:
+        self._hub = hub
+
+    def offer(self, player: Player, message: PublishOffer, *, now: float) -> None:
+        """Answer an offer. Also a cordoned SFU does: whoever is here goes on with the conversation, camera and all."""
+        if not player.claims.publish:
+            raise Refused(Refusal.NOT_ALLOWED, "the token has no publish grant")
+        if len(message.tracks) > self._hub.config.max_publications:
+            raise Refused(Refusal.TOO_MANY, f"more than {self._hub.config.max_publications} publications")
+        for track in message.tracks:
+            reason = player.room.refuses(track.publication, player=player.id, generation=track.generation)
+            if reason:
+                raise Refused(Refusal.STALE, f"{track.publication[:64]}: {reason}")
+        description = parse(message.sdp)
+        remote = read_remote(description)
+        side = player.publishing
+        fresh = side is None or not _same_association(side.remote, remote)
+        peer = self._open(player) if side is None or fresh else side.peer
+        version = 1 if side is None or fresh else side.version + 1
+        if side is not None and not fresh and side.remote.ufrag != remote.ufrag:
+            peer.restart()
+        try:
+            result = answer_offer(
+                description, message.tracks, local=peer.local, session_id=str(peer.id), version=version
+            )
+        except Exception:
+            if fresh:
+                self._hub.close_peer(peer)
+            raise
+        if fresh and side is not None:
+            self.lost(player)
+        player.publishing = PublishSide(peer=peer, remote=remote, version=version)
+        peer.connect(remote)
+        self._apply(player, peer, result.tracks, now=now)
+        player.tell(PublishAnswer(sdp=write(result.answer), negotiation=message.negotiation))
+
+    def flowing(self, producer: int) -> None:
+        """The first packets of a producer have come."""
+        found = self._hub.producers.get(producer)
+        if found is None:
+            return
+        player, publication = found
+        player.publications[publication].flowing = True
+        self.tell_flowing(player, publication)
+
+    def tell_flowing(self, player: Player, publication: str) -> None:
+        """Say that a publication has begun."""
+        generation = player.publications[publication].track.generation
+        player.tell(PublicationFlowing(publication=publication, generation=generation))
+
+    def stop(self, player: Player, publications: tuple[str, ...], *, now: float) -> None:
+        """End these, as far as they are the player's."""
+        for publication in publications:
+            if publication in player.publications:
+                self.end(player, publication, now=now)
+
+    def lost(self, player: Player) -> None:
+        """The connection is gone, or about to be replaced: end all that came through it."""
+        side, player.publishing = player.publishing, None
+        for publication in list(player.publications):
+            self.end(player, publication, now=self._hub.clock())
+        if side is not None:
+            self._hub.close_peer(side.peer)
+
+    def end(self, player: Player, publication: str, *, now: float) -> None:
+        """End one publication here, and tell those who want it."""
+        producer = player.publications.pop(publication).producer
+        self._hub.media.plane.close_producer(producer)
+        del self._hub.producers[producer]
+        for other in sorted(player.room.end(publication, producer=producer)):
+            wanting = self._hub.players[other]
+            wanting.tell(PublicationEnded(publication=publication))
+            self._hub.subscribing.refresh(wanting, now=now)
+
+    def _open(self, player: Player) -> MediaPeer:
+        return self._hub.media.open(on_lost=lambda reason: self._hub.publish_lost(player, reason))
+
+    def _apply(self, player: Player, peer: MediaPeer, tracks: tuple[PublishedTrack, ...], *, now: float) -> None:
+        """Bring the publications in step with an offer: one that is no longer in it has ended."""
+        offered = {track.publication: track for track in tracks}
+        for publication, present in list(player.publications.items()):
+            if offered.get(publication) != present.track:
+                self.end(player, publication, now=now)
+        for publication, track in offered.items():
+            if publication not in player.publications:
+                self._begin(player, peer, track, now=now)
+
+    def _begin(self, player: Player, peer: MediaPeer, track: PublishedTrack, *, now: float) -> None:
+        producer = self._hub.next_id()
+        spec = producer_spec(track, producer=producer, peer=peer.id, cap_bps=self._hub.config.publisher_cap_kbps * 1000)
+        if not self._hub.media.plane.produce(spec, now=now):
+            return  # the peer went away in the meantime; its owner hears of that by itself
+        player.publications[track.publication] = Publication(producer=producer, track=track)
+        self._hub.producers[producer] = (player, track.publication)
+        player.room.carry(
+            Carried(
+                publication=track.publication,
+                generation=track.generation,
+                player=player.id,
+                format=track.format,
+                producer=producer,
+            )
+        )
+        for other in sorted(player.room.wanting(track.publication)):
+            self._hub.subscribing.refresh(self._hub.players[other], now=now)
+
+
+def producer_spec(track: PublishedTrack, *, producer: int, peer: int, cap_bps: int) -> ProducerSpec:
+    """The plane's order for a published track."""
+    return ProducerSpec(
+        producer=producer,
+        peer=peer,
+        kind="audio" if track.format.kind == "audio" else "video",
+        mid=track.mid,
+        codecs=(
+            Codec(
+                payload_type=track.codec.pt,
+                name=track.format.name,
+                clock_rate=track.codec.clock,
+                rtx_payload_type=track.rtx.pt if track.rtx else None,
+            ),
+        ),
+        extensions={extension.id: extension.uri for extension in track.extensions},
+        rids=track.rids,
+        ssrcs=tuple(EncodingSsrc(ssrc=ssrc, rtx_ssrc=rtx_ssrc) for ssrc, rtx_ssrc in track.ssrcs),
+        remb_bps=cap_bps,
+        nack=track.nack,
+    )
+
+
+def _same_association(old: RemoteTransport, new: RemoteTransport) -> bool:
+    """True when an offer goes on with the same DTLS association: certificates are made per connection (RFC 8842)."""
+    return set(old.fingerprints) == set(new.fingerprints)
