@@ -69,11 +69,12 @@ Effect = Want | Visit | Unneeded | Dropped | Switched
 class Follower:
     """One player's subscriptions. `ready` names the SFUs to which a link is open; `failed` is told when one is not."""
 
-    def __init__(self, *, rng: random.Random) -> None:
+    def __init__(self, *, rng: random.Random, own: frozenset[str] = frozenset()) -> None:
+        """`own` are our own publications, which we don't take, in whatever session we published them."""
         self.publications: dict[str, PublicationRecord] = {}
         self.copies: dict[str, dict[str, Copy]] = {}
         self._rng = rng
-        self._me = ""
+        self._own = own
         self._ready: set[str] = set()
         self._visiting: set[str] = set()
         self._sent: dict[str, tuple[str, ...]] = {}
@@ -82,9 +83,8 @@ class Follower:
 
     # --- the room ---
 
-    def snapshot(self, me: str, publications: Iterable[PublicationRecord]) -> list[Effect]:
-        """The whole room anew; `me` is our session id, whose publications we don't take."""
-        self._me = me
+    def snapshot(self, publications: Iterable[PublicationRecord]) -> list[Effect]:
+        """The whole room anew."""
         listed = {record.publication: record for record in publications}
         effects: list[Effect] = self.ended([name for name in self.publications if name not in listed])
         return effects + self.changed(listed.values())
@@ -93,7 +93,7 @@ class Follower:
         """Publications that are new or have moved; an older generation than the one known is ignored."""
         for record in publications:
             known = self.publications.get(record.publication)
-            if record.player == self._me or not record.sfu or (known and known.generation > record.generation):
+            if record.publication in self._own or not record.sfu or (known and known.generation > record.generation):
                 continue
             if known is None and len(self.publications) >= MAX_PUBLICATIONS:
                 continue
@@ -132,6 +132,11 @@ class Follower:
         self._retry_at[sfu] = now + full_jitter(attempt, self._rng)
         return self._settle()
 
+    def closed(self, sfu: str) -> list[Effect]:
+        """We have closed the link to this SFU on purpose; another is opened at once if it is needed after all."""
+        self._forget_link(sfu)
+        return self._settle()
+
     def gone(self, sfu: str) -> list[Effect]:
         """This SFU has ended: nothing can be had there. The room will say where its publications went."""
         self._forget_link(sfu)
@@ -145,6 +150,13 @@ class Follower:
         if copy is None or copy.delivered:
             return []
         copy.delivered = True
+        return self._settle()
+
+    def copy_ended(self, publication: str, sfu: str) -> list[Effect]:
+        """The SFU carries the publication no longer. Where the room says it is, it may come yet, and stays wanted."""
+        record = self.publications.get(publication)
+        if record is not None and record.sfu != sfu:
+            self.copies.get(publication, {}).pop(sfu, None)
         return self._settle()
 
     def tick(self, *, now: float) -> list[Effect]:

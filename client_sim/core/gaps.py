@@ -9,9 +9,19 @@ numbers; then only its gaps count.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum, auto
 
 WINDOW = 1024
 """Numbers kept while a late copy may still come [units]: 20 s of Opus packets."""
+
+
+class Mark(Enum):
+    """Stretches of time that are measured beside the whole."""
+
+    MOVE = auto()
+    """Since the player's last move began."""
+    OBSERVER = auto()
+    """Since whoever watches the bots said so."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -43,7 +53,7 @@ class GapMeter:
         self._last_new: float | None = None
         self._longest = 0.0
         self._longest_at: float | None = None
-        self._mark = 0.0
+        self._marked = dict.fromkeys(Mark, 0.0)
         self._run = self._longest_run = 0
         self._missing = 0
         self.units = 0
@@ -68,13 +78,13 @@ class GapMeter:
         """The publication has ended or is not subscribed on purpose: what follows is no gap."""
         self._last_new = None
 
-    def mark(self) -> None:
-        """Begin a stretch of its own, such as a move; read it with `since_mark`."""
-        self._mark = 0.0
+    def mark(self, mark: Mark) -> None:
+        """Begin a stretch of its own; read it with `since`."""
+        self._marked[mark] = 0.0
 
-    def since_mark(self, *, now: float) -> float:
-        """Longest gap since `mark`, the one still open at `now` included [ms]."""
-        return max(self._mark, self._open(now)) * 1000.0
+    def since(self, mark: Mark, *, now: float) -> float:
+        """Longest gap since the mark, the one still open at `now` included [ms]."""
+        return max(self._marked[mark], self._open(now)) * 1000.0
 
     def report(self, *, now: float) -> GapReport:
         """The figures so far; a gap still open at `now` counts, for a listener would be hearing it."""
@@ -95,7 +105,9 @@ class GapMeter:
 
     def _gap(self, at: float) -> None:
         gap = self._open(at)
-        self._mark = max(self._mark, gap)
+        for mark, longest in self._marked.items():
+            if gap > longest:
+                self._marked[mark] = gap
         if gap > self._longest:
             self._longest, self._longest_at = gap, at
 

@@ -1,0 +1,47 @@
+"""What may be told to running bots, one JSON object a line."""
+
+from __future__ import annotations
+
+import msgspec
+
+from shared.errors import BadMessage
+
+EVERYBODY = "*"
+
+
+class Command(msgspec.Struct, frozen=True, kw_only=True, tag_field="cmd", tag=str.lower, forbid_unknown_fields=True):
+    """A command; its tag is its class name in lower case."""
+
+
+class Presence(Command, frozen=True, kw_only=True):
+    """A bot's situation changes; inputs that are not named stay as they are."""
+
+    bot: str = EVERYBODY
+    """Its identity, or `*`."""
+    at_desk: bool | None = None
+    in_ambient_meeting: bool | None = None
+    in_conversation: bool | None = None
+
+
+class Mark(Command, frozen=True, kw_only=True):
+    """From here on `marked_..._gap_ms` of the reports begin anew."""
+
+
+class Report(Command, frozen=True, kw_only=True):
+    """Print a report as an event."""
+
+
+class Stop(Command, frozen=True, kw_only=True):
+    """Everybody leaves, and the final report is printed."""
+
+
+AnyCommand = Presence | Mark | Report | Stop
+_decoder: msgspec.json.Decoder[AnyCommand] = msgspec.json.Decoder(AnyCommand)
+
+
+def read(line: bytes) -> AnyCommand:
+    """The command in a line. Raises `BadMessage`."""
+    try:
+        return _decoder.decode(line)
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        raise BadMessage(direction="bots-command", detail=str(error)[:200]) from None

@@ -1,0 +1,176 @@
+"""All bots of a process: who they are, what they do by the second, and their report."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import random
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from client_sim.config import BotsConfig
+from client_sim.core import commands
+from client_sim.core.behaviour import RuleBox
+from client_sim.core.clip import Clip, ClipIndex
+from client_sim.core.gaps import Mark
+from client_sim.core.replay import AudioTrack, Numbers, Track, VideoTrack
+from client_sim.core.report import FleetReport, fleet_report
+from client_sim.core.rules import Rule
+from client_sim.core.script import Cast, Script, read_cast
+from client_sim.shell.bot import Bot, BotPlan, Emit
+from client_sim.shell.pacer import Pacer
+from client_sim.shell.publisher import Publisher
+from shared.errors import BadSetting
+from shared.records import Presence
+from shared.tokens import PlayerClaims, issue
+
+TOKEN_TTL_S = 3600.0
+"""A bot makes a fresh token for each join."""
+FREEZE_AFTER_S = 5.0
+"""After the last join: what lives then lives to the end, and the garbage collector need not look at it again."""
+
+
+def load_cast(behaviour: str) -> Cast:
+    """The cast that the setting names. Raises `BadSetting`."""
+    if not behaviour.startswith("@"):
+        return read_cast(behaviour)
+    path = Path(behaviour[1:])
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeError) as error:
+        raise BadSetting(setting="behaviour", detail=f"{path} can't be read: {error}") from None
+    return read_cast("", toml=text)
+
+
+class BotFleet:
+    """Start it with `run`; it returns once everybody has left."""
+
+    def __init__(self, config: BotsConfig, *, clip: Clip, rule: Rule, emit: Emit) -> None:
+        self.config = config
+        self.bots: list[Bot] = []
+        self.pacer = Pacer()
+        self.stopping = asyncio.Event()
+        self._clip = clip
+        self._index = ClipIndex(clip)
+        self._rule = rule
+        self._emit = emit
+        self._rng = random.Random(config.seed or None)
+        self._cast = load_cast(config.behaviour)
+        self._began = time.monotonic()
+
+    async def run(self) -> FleetReport:
+        """Everybody joins, plays, and leaves when `stopping` is set or the time is over."""
+        self._began = time.monotonic()
+        players: list[asyncio.Task[None]] = []
+        try:
+            for index in range(self.config.bots):
+                players.append(self._launch(index))
+                if await self._stopped_within(1.0 / self.config.join_per_s):
+                    break
+            self._emit("started", bots=len(self.bots))
+            if not await self._stopped_within(FREEZE_AFTER_S):
+                gc.collect()
+                gc.freeze()
+            duration_s = self.config.duration_s
+            await self._stopped_within(self._began + duration_s - time.monotonic() if duration_s else None)
+            return self.report()
+        finally:
+            for task in players:
+                task.cancel()
+            await asyncio.gather(*(bot.leave() for bot in self.bots))
+            self.pacer.stop()
+
+    def report(self) -> FleetReport:
+        """What has come of everybody so far."""
+        now = time.monotonic()
+        return fleet_report(
+            [bot.report(now=now) for bot in self.bots],
+            frame_ms=self._index.frame_ms,
+            worst_send_lag_ms=self.pacer.worst_lag_s * 1000.0,
+            took_s=now - self._began,
+        )
+
+    def command(self, command: commands.AnyCommand) -> None:
+        """Carry out what an observer says."""
+        match command:
+            case commands.Presence():
+                for bot in self.bots:
+                    if command.bot in (commands.EVERYBODY, bot.plan.identity):
+                        bot.set_presence(_changed(bot.presence, command))
+            case commands.Mark():
+                for bot in self.bots:
+                    bot.audience.mark(Mark.OBSERVER)
+            case commands.Report():
+                self._emit("report", report=self.report())
+            case commands.Stop():
+                self.stopping.set()
+
+    async def _stopped_within(self, wait_s: float | None) -> bool:
+        if wait_s is None:
+            return await self.stopping.wait()
+        try:
+            async with asyncio.timeout(max(0.0, wait_s)):
+                return await self.stopping.wait()
+        except TimeoutError:
+            return False
+
+    def _launch(self, index: int) -> asyncio.Task[None]:
+        rng = random.Random(self._rng.getrandbits(64))
+        script = self._cast.script(index, rng)
+        publishes = index < self.config.bots - self.config.subscribe_only
+        tracks = self._tracks(rng) if publishes else ()
+        identity = f"{self.config.name}-{index + 1}"
+        plan = BotPlan(
+            identity=identity,
+            room=self.config.room_of(index),
+            routers=self.config.routers,
+            token=self._tokens(identity, self.config.room_of(index)),
+            tracks=tracks,
+            presence=script.at(0.0),
+            spread_s=self.config.move_spread_s,
+            index=self._index,
+        )
+        bot = Bot(plan, rule=RuleBox(self._rule), emit=self._emit, rng=rng)
+        self.bots.append(bot)
+        bot.start(self._publisher(tracks, identity))
+        return asyncio.create_task(_play(bot, script))
+
+    def _tokens(self, identity: str, room: str) -> Callable[[], str]:
+        if self.config.token:
+            return lambda: self.config.token
+        claims = PlayerClaims(room=room, identity=identity, name=identity)
+        return lambda: issue(claims, secret=self.config.secret, now_at=time.time(), ttl_s=TOKEN_TTL_S)
+
+    def _tracks(self, rng: random.Random) -> tuple[Track, ...]:
+        audio = AudioTrack(self._clip, mid="0", numbers=Numbers.draw(rng))
+        if not self.config.video:
+            return (audio,)
+        return (audio, VideoTrack(self._clip, mid="1", numbers=Numbers.draw(rng)))
+
+    def _publisher(self, tracks: tuple[Track, ...], identity: str) -> Publisher | None:
+        if not tracks:
+            return None
+        start = time.monotonic()
+        publisher = Publisher(tracks, start=start, cname=identity)
+        self.pacer.add(publisher, start)
+        return publisher
+
+
+async def _play(bot: Bot, script: Script) -> None:
+    """Change the bot's presence as its script says."""
+    began = time.monotonic()
+    while (at_s := script.next_after(time.monotonic() - began)) is not None:
+        await asyncio.sleep(max(0.0, began + at_s - time.monotonic()))
+        bot.set_presence(script.at(at_s))
+
+
+def _changed(presence: Presence, command: commands.Presence) -> Presence:
+    def pick(new: bool | None, old: bool) -> bool:
+        return old if new is None else new
+
+    return Presence(
+        at_desk=pick(command.at_desk, presence.at_desk),
+        in_ambient_meeting=pick(command.in_ambient_meeting, presence.in_ambient_meeting),
+        in_conversation=pick(command.in_conversation, presence.in_conversation),
+    )
