@@ -56,3 +56,7 @@ class Crowd:
     """Rooms they are spread over."""
     seed: int = 1
     """Seed of everything that is drawn: the same seed gives the same rehearsal."""
+
+
+TWELVE = Crowd()
+"""Four bots in each of three rooms."""

@@ -39,7 +39,7 @@ COMMANDS = {
     "rehearse": "control.cli.rehearse:app",
     "bench": "control.cli.bench:app",
     "bots": "control.cli.programs:bots",
-    "router": "control.cli.programs:router",
+    "router": "router.command:router_command",
     "sfu": "control.cli.programs:sfu",
 }
 OPERATORS = {"status", "cordon", "uncordon", "drain", "drains", "exit"}

@@ -35,7 +35,7 @@ def fleet_table(view: FleetView) -> RenderableType:
 
 def players_table(players: Sequence[dict[str, Any]]) -> RenderableType:
     """Who is on an SFU, and what each one's rule said."""
-    table = _table("player", "room", "stays because")
+    table = _table("player", "room", "why it is still here")
     for player in players:
         name = str(player.get("name") or player.get("identity") or player.get("player"))
         table.add_row(name, str(player.get("room", "")), why(player))
@@ -44,11 +44,13 @@ def players_table(players: Sequence[dict[str, Any]]) -> RenderableType:
 
 def why(player: dict[str, Any]) -> str:
     """Why a player is still on a cordoned SFU, in words."""
-    stay = player.get("stay") or {}
-    reason = str(stay.get("reason") or "")
-    if not stay:
+    if player.get("moving_to"):
+        return f"is moving to {player['moving_to']}"
+    if not player.get("connected", True):
+        return "its router has lost touch with it"
+    if not player.get("decided"):
         return "has not decided yet"
-    return f"moving: {reason or 'its rule said yes'}" if stay.get("move") else reason or "its rule said no"
+    return str(player.get("reason") or ("its rule said yes" if player.get("move") else "its rule said no"))
 
 
 def drains_table(reports: Sequence[DrainReport]) -> RenderableType:

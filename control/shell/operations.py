@@ -127,9 +127,12 @@ async def wait_gone(store: Store, sfus: Sequence[str], *, within_s: float) -> No
 
 
 async def players_on(store: Store, session: aiohttp.ClientSession, sfu: str) -> list[dict[str, Any]] | None:
-    """Who is on an SFU and what each one's rule said, asked of any router that answers; None when none does."""
-    for router in await store.read_routers():
-        answer = await get_json(session, str(URL(router.http) / "api" / "sfus" / sfu / "players"))
-        if answer is not None:
-            return list(answer["players"])
-    return None
+    """Who publishes to an SFU and what each one said of it, over all routers; None when no router answers."""
+    urls = [str(URL(router.http) / "api" / "sfus" / sfu / "players") for router in await store.read_routers()]
+    answers = await asyncio.gather(*(get_json(session, url) for url in urls))
+    known = [answer["players"] for answer in answers if answer is not None]
+    return sorted((player for players in known for player in players), key=_by_room) if known else None
+
+
+def _by_room(player: dict[str, Any]) -> tuple[str, str]:
+    return (str(player.get("room")), str(player.get("identity")))

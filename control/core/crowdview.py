@@ -1,0 +1,100 @@
+"""What is known of a crowd of bots from what they say: who is where, who hears whom, who failed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from control.core.rehearsal import Ending
+
+PUBLICATIONS_EACH = 2
+"""A bot publishes one audio and one video track."""
+
+
+@dataclass(slots=True)
+class BotSeen:
+    """One bot."""
+
+    bot: str
+    room: str
+    sfu: str = ""
+    """The SFU it publishes to; empty before it has arrived anywhere and after it was cut."""
+    router: str = ""
+    playing: set[str] = field(default_factory=set)
+    """Publications of others that it has received media of."""
+    resumes: int = 0
+
+
+@dataclass(slots=True)
+class CrowdView:
+    """Feed it every event of the bots with `handle`."""
+
+    bots: dict[str, BotSeen] = field(default_factory=dict)
+    endings: list[Ending] = field(default_factory=list)
+    failed_connections: int = 0
+
+    def watch(self, ending: Ending) -> None:
+        """From now on facts about that SFU go to `ending` too."""
+        self.endings.append(ending)
+
+    def on(self, sfu: str) -> set[str]:
+        """Who publishes to this SFU."""
+        return {bot.bot for bot in self.bots.values() if bot.sfu == sfu}
+
+    def all_hear(self, bots: int) -> bool:
+        """Whether that many bots are there and each receives all the others of its room."""
+        return len(self.bots) == bots and not any(self._deaf_to(bot) for bot in self.bots.values())
+
+    def missing(self, bots: int) -> str:
+        """Who is not there or does not hear everybody, in words."""
+        deaf = [f"{bot.bot} lacks {self._deaf_to(bot)}" for bot in self.bots.values() if self._deaf_to(bot)]
+        words = [f"{bots - len(self.bots)} have not joined"] if len(self.bots) < bots else []
+        return ", ".join(words + deaf[:5]) or "nobody"
+
+    def handle(self, event: Mapping[str, Any]) -> None:
+        """Take in one event. Unfamiliar ones, and those of no bot, change nothing."""
+        name = event.get("bot")
+        if not isinstance(name, str):
+            return
+        bot = self.bots.get(name)
+        if bot is None:
+            bot = self.bots[name] = BotSeen(name, str(event.get("room", "")))
+        self._of_bot(bot, event, at=float(event.get("mono") or 0.0))
+
+    def _of_bot(self, bot: BotSeen, event: Mapping[str, Any], *, at: float) -> None:
+        sfu = str(event.get("sfu", ""))
+        match event.get("event"):
+            case "joined" | "resumed" as kind:
+                bot.router = str(event.get("router", ""))
+                bot.resumes += kind == "resumed"
+            case "playing-from":
+                bot.playing.add(str(event.get("publication", "")))
+            case "switched":
+                bot.sfu = sfu
+            case "evicted":
+                bot.sfu = ""
+            case "failed-connection":
+                self.failed_connections += 1
+            case "cordoned":
+                for ending in self._endings(sfu):
+                    ending.on_told(bot.bot, at=at)
+            case "moved":
+                for ending in self._endings(str(event.get("left", ""))):
+                    if bot.bot in ending.on_it and bot.bot not in ending.rejoined:
+                        ending.on_moved(bot.bot, at=at)
+            case "rejoined":
+                self._rejoined(bot, at=at)
+
+    def _rejoined(self, bot: BotSeen, *, at: float) -> None:
+        for ending in self.endings:
+            if bot.bot in ending.left_behind:
+                ending.on_rejoined(bot.bot, at=at)
+
+    def _endings(self, sfu: str) -> list[Ending]:
+        return [ending for ending in self.endings if ending.sfu == sfu]
+
+    def _deaf_to(self, bot: BotSeen) -> int:
+        """How many publications of its room it does not receive."""
+        others = sum(1 for other in self.bots.values() if other.room == bot.room) - 1
+        return max(0, PUBLICATIONS_EACH * others - len(bot.playing)) or (0 if bot.sfu else 1)
