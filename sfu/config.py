@@ -32,8 +32,8 @@ class SfuConfig:
     sfu: Annotated[str, Parameter(show_default=False)] = field(default_factory=default_sfu_id)
     """Id of this SFU, unique in the fleet. Default: the host's name and six random characters."""
 
-    routers: tuple[str, ...] = ("ws://127.0.0.1:7000",)
-    """Websocket URLs of the routers to report to."""
+    routers: Annotated[tuple[str, ...], Parameter(json_list=True)] = ("ws://127.0.0.1:7000",)
+    """Websocket URLs of the routers to report to; in the environment separated by spaces, or as a JSON list."""
 
     links: int = 2
     """How many of the routers to be linked with at a time."""
@@ -50,7 +50,7 @@ class SfuConfig:
     http_port: int = 9090
     """TCP port of health, metrics and state; 0: any free one."""
 
-    announced_ip: tuple[str, ...] = ()
+    announced_ip: Annotated[tuple[str, ...], Parameter(json_list=True)] = ()
     """IPv4 addresses at which players reach the UDP port, best first. Default: 127.0.0.1, for this machine only."""
 
     announced_udp_port: int = 0
