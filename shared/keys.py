@@ -32,7 +32,7 @@ class Keys:
         return self._key("sfu", sfu)
 
     def sfu_stamps(self, sfu: str) -> str:
-        """Hash: incarnation, revision, started_at, cordoned_at; what scripts compare without parsing JSON."""
+        """Hash: incarnation, revision, started_at, cordoned_at, removed; what scripts compare without parsing JSON."""
         return self._key("sfu", sfu, "stamps")
 
     @property
@@ -50,11 +50,11 @@ class Keys:
         return self._key("routers")
 
     def room(self, room: str) -> str:
-        """Hash: `version`, `place`, `p:<player>`, `b:<publication>`, `e:<identity>`."""
+        """Hash: `version`, `place`, `p:<player>`, `b:<publication>`, `o:<player>` (what it owns), `e:<identity>`."""
         return self._key("room", room)
 
     def room_leases(self, room: str) -> str:
-        """Sorted set: player -> end of its lease by Redis' clock [ms]."""
+        """Sorted set, by Redis' clock [ms]: `p:<player>` -> end of its lease, `e:<identity>` -> when to forget it."""
         return self._key("room", room, "leases")
 
     @property
