@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable
+from typing import cast
 
 from shared.errors import BadPacket
 from shared.rtc import rtcp, rtp, stun
@@ -58,15 +59,17 @@ class RtcPeer(asyncio.DatagramProtocol):
         self.session = SrtpSession(keys)
 
     async def check(self, ufrag: str, password: str) -> None:
-        """Send connectivity checks until one is answered."""
+        """Send connectivity checks until one is answered; `TimeoutError` when none is."""
         self._remote_password = password
         self._answered.clear()
-        while not self._answered.is_set():
+        for _ in range(40):
             self.send_raw(self.request(ufrag, password))
             try:
                 await asyncio.wait_for(self._answered.wait(), 0.5)
             except TimeoutError:
                 continue
+            return
+        raise TimeoutError("no connectivity check was answered")
 
     def request(self, ufrag: str, password: str) -> bytes:
         return stun.binding_request(
@@ -100,8 +103,8 @@ class RtcPeer(asyncio.DatagramProtocol):
             self.transport.close()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.DatagramTransport)
-        self.transport = transport
+        # No isinstance: Python 3.11's own datagram transport is not declared as a DatagramTransport.
+        self.transport = cast(asyncio.DatagramTransport, transport)
 
     def datagram_received(self, data: bytes, addr: Address) -> None:
         match classify(data):

@@ -1,0 +1,121 @@
+"""ICE-lite: who is answered, whose address is believed, when consent ends."""
+
+from __future__ import annotations
+
+import pytest
+from aioice import stun as aioice_stun
+
+from sfu.core.ice_lite import CONSENT_S, FIRST_CHECK_S, Answered, IceCredentials, IceDrop, IceLite, new_credentials
+from shared.rtc import stun
+
+HOME = ("192.0.2.1", 4000)
+AWAY = ("198.51.100.7", 5000)
+
+
+@pytest.fixture
+def credentials() -> IceCredentials:
+    return new_credentials()
+
+
+@pytest.fixture
+def ice(credentials: IceCredentials) -> IceLite:
+    ice = IceLite()
+    ice.register(7, credentials, now=0.0)
+    return ice
+
+
+def check(credentials: IceCredentials, *, nominate: bool = True, controlling: bool = True) -> bytes:
+    return stun.binding_request(
+        remote_ufrag=credentials.ufrag,
+        local_ufrag="them",
+        remote_password=credentials.pwd,
+        tie_breaker=1,
+        use_candidate=nominate,
+        controlling=controlling,
+    )
+
+
+def answered(outcome: Answered | IceDrop) -> Answered:
+    assert isinstance(outcome, Answered)
+    return outcome
+
+
+def test_authentic_check_is_answered_with_its_source(ice: IceLite, credentials: IceCredentials) -> None:
+    request = check(credentials)
+    outcome = answered(ice.receive(request, HOME, now=1.0))
+    assert outcome.peer == 7
+    assert outcome.moved_to == HOME
+    reply = stun.parse(outcome.reply)
+    assert reply.attributes["XOR-MAPPED-ADDRESS"] == HOME
+    assert stun.parse_response(outcome.reply, remote_password=credentials.pwd) == stun.parse(request).transaction_id
+
+
+def test_bad_integrity_is_not_answered(ice: IceLite, credentials: IceCredentials) -> None:
+    forged = check(IceCredentials(credentials.ufrag, "wrong"))
+    assert ice.receive(forged, HOME, now=1.0) is IceDrop.BAD_INTEGRITY
+
+
+def test_missing_integrity_is_not_answered(ice: IceLite, credentials: IceCredentials) -> None:
+    bare = aioice_stun.Message(
+        aioice_stun.Method.BINDING, aioice_stun.Class.REQUEST, attributes={"USERNAME": f"{credentials.ufrag}:them"}
+    )
+    assert ice.receive(bytes(bare), HOME, now=1.0) is IceDrop.BAD_INTEGRITY
+
+
+def test_unknown_ufrag_is_not_answered(ice: IceLite) -> None:
+    assert ice.receive(check(new_credentials()), HOME, now=1.0) is IceDrop.UNKNOWN_UFRAG
+
+
+def test_garbage_is_not_answered(ice: IceLite) -> None:
+    assert ice.receive(bytes(20), HOME, now=1.0) is IceDrop.MALFORMED
+
+
+def test_first_check_tells_the_address_and_only_a_nomination_changes_it(
+    ice: IceLite, credentials: IceCredentials
+) -> None:
+    assert answered(ice.receive(check(credentials, nominate=False), HOME, now=1.0)).moved_to == HOME
+    assert answered(ice.receive(check(credentials, nominate=False), AWAY, now=2.0)).moved_to is None
+    assert answered(ice.receive(check(credentials), AWAY, now=3.0)).moved_to == AWAY
+    assert answered(ice.receive(check(credentials), AWAY, now=4.0)).moved_to is None
+
+
+def test_forged_check_moves_nobody(ice: IceLite, credentials: IceCredentials) -> None:
+    ice.receive(check(credentials), HOME, now=1.0)
+    ice.receive(check(IceCredentials(credentials.ufrag, "wrong")), AWAY, now=2.0)
+    assert answered(ice.receive(check(credentials), HOME, now=3.0)).moved_to is None
+
+
+def test_peer_that_thinks_it_is_controlled_is_told_otherwise(ice: IceLite, credentials: IceCredentials) -> None:
+    outcome = answered(ice.receive(check(credentials, controlling=False), HOME, now=1.0))
+    assert outcome.moved_to is None
+    assert stun.parse(outcome.reply).attributes["ERROR-CODE"][0] == 487
+
+
+def test_consent_ends_after_silence_and_is_renewed_by_checks(ice: IceLite, credentials: IceCredentials) -> None:
+    ice.receive(check(credentials), HOME, now=1.0)
+    assert ice.silent(now=1.0 + CONSENT_S - 0.1) == []
+    ice.receive(check(credentials, nominate=False), HOME, now=10.0)
+    assert ice.silent(now=1.0 + CONSENT_S) == []
+    ice.receive(check(IceCredentials(credentials.ufrag, "wrong")), HOME, now=20.0)
+    assert ice.silent(now=10.0 + CONSENT_S) == [7]
+
+
+def test_peer_that_never_comes_is_given_up(ice: IceLite) -> None:
+    assert ice.silent(now=FIRST_CHECK_S - 0.1) == []
+    assert ice.silent(now=FIRST_CHECK_S) == [7]
+
+
+def test_restart_keeps_the_old_credentials_until_the_new_are_used(ice: IceLite, credentials: IceCredentials) -> None:
+    fresh = new_credentials()
+    ice.register(7, fresh, now=1.0)
+    assert isinstance(ice.receive(check(credentials), HOME, now=2.0), Answered)
+    assert isinstance(ice.receive(check(fresh), HOME, now=3.0), Answered)
+    assert ice.receive(check(credentials), HOME, now=4.0) is IceDrop.UNKNOWN_UFRAG
+
+
+def test_forgotten_peer_is_not_answered_and_not_missed(ice: IceLite, credentials: IceCredentials) -> None:
+    ice.register(7, new_credentials(), now=1.0)
+    ice.forget(7)
+    ice.forget(7)
+    assert ice.receive(check(credentials), HOME, now=2.0) is IceDrop.UNKNOWN_UFRAG
+    assert ice.silent(now=1000.0) == []

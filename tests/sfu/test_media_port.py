@@ -1,0 +1,302 @@
+"""The media port over real UDP on loopback: DTLS in both profiles, forwarding, and strangers who get nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+
+import pytest
+
+from sfu.core.ice_lite import IceDrop
+from sfu.plane.api import Codec, ConsumerFlowing, ConsumerSpec, Event, ProducerFlowing, ProducerSpec
+from sfu.shell.media_metrics import MediaCollector
+from sfu.shell.peer import PeerEnd, PeerTransport
+from sfu.shell.udp import MediaPort, PortDrop
+from shared.errors import BadSdp
+from shared.rtc import rtcp, rtp
+from shared.rtc.dtls import Certificate, DtlsFailed, DtlsFailure
+from shared.rtc.srtp import SrtpProfile
+from tests.fakes.plane_rig import vp8_payload
+from tests.fakes.rtc_peer import RtcPeer, until
+
+VP8 = Codec(payload_type=96, name="VP8", clock_rate=90_000, rtx_payload_type=97)
+CM_ONLY = (SrtpProfile.AES128_CM_SHA1_80,)
+
+
+@dataclass
+class Side:
+    """The SFU's end of one peer, with what it was told."""
+
+    transport: PeerTransport
+    connected: asyncio.Event = field(default_factory=asyncio.Event)
+    ended: list[tuple[PeerEnd, str]] = field(default_factory=list)
+
+
+class Sfu:
+    """A media port, and the ends it has made."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self.port = MediaPort.open("127.0.0.1", 0, on_events=self.events.extend)
+        self.sides: list[Side] = []
+        self.clients: list[RtcPeer] = []
+
+    def side(self) -> Side:
+        connected = asyncio.Event()
+        ended: list[tuple[PeerEnd, str]] = []
+        transport = PeerTransport(
+            self.port, on_connected=connected.set, on_ended=lambda end, detail: ended.append((end, detail))
+        )
+        side = Side(transport, connected, ended)
+        self.sides.append(side)
+        return side
+
+    async def client(self, *, profiles: tuple[SrtpProfile, ...] | None = None) -> RtcPeer:
+        client = await (
+            RtcPeer.open(self.port.address, profiles=profiles) if profiles else RtcPeer.open(self.port.address)
+        )
+        self.clients.append(client)
+        return client
+
+    async def connect(self, *, profiles: tuple[SrtpProfile, ...] | None = None) -> tuple[RtcPeer, Side]:
+        side, client = self.side(), await self.client(profiles=profiles)
+        side.transport.start([client.fingerprint], "active")
+        await client.connect(
+            side.transport.credentials.ufrag, side.transport.credentials.pwd, side.transport.fingerprint
+        )
+        await asyncio.wait_for(side.connected.wait(), 20)
+        return client, side
+
+    def publish(self, side: Side, producer: int = 1) -> None:
+        spec = ProducerSpec(
+            producer=producer,
+            peer=side.transport.peer,
+            kind="video",
+            mid="0",
+            codecs=(VP8,),
+            extensions={4: rtp.MID_URI},
+        )
+        assert self.port.plane.produce(spec, now=self.port.now)
+
+    def subscribe(self, side: Side, consumer: int, producer: int = 1) -> None:
+        spec = ConsumerSpec(
+            consumer=consumer,
+            peer=side.transport.peer,
+            producer=producer,
+            ssrc=700 + consumer,
+            payload_type=100,
+            codec="VP8",
+            rtx_ssrc=800 + consumer,
+            rtx_payload_type=101,
+        )
+        assert self.port.plane.consume(spec, now=self.port.now)
+
+
+@pytest.fixture
+async def sfu() -> AsyncIterator[Sfu]:
+    sfu = Sfu()
+    yield sfu
+    for client in sfu.clients:
+        await client.close()
+    for side in sfu.sides:
+        await side.transport.close()
+    snapshot = sfu.port.plane.snapshot()
+    assert (snapshot.peers, snapshot.producers, snapshot.consumers) == ((), (), ())
+    sfu.port.close()
+
+
+def packet(number: int, *, ssrc: int = 42) -> bytes:
+    payload = vp8_payload(key=number == 0, picture_id=number, tl0=number, body=bytes([number % 256]) * 1000)
+    return rtp.build(
+        payload_type=96,
+        sequence=(65_500 + number) & 0xFFFF,
+        timestamp=number * 3000,
+        ssrc=ssrc,
+        payload=payload,
+        marker=True,
+        extension_elements=[(4, b"0")] if number < 20 else [],
+    )
+
+
+@pytest.mark.parametrize("profiles", [None, CM_ONLY], ids=["gcm", "cm"])
+async def test_a_publisher_reaches_two_subscribers(sfu: Sfu, profiles: tuple[SrtpProfile, ...] | None) -> None:
+    publisher, source = await sfu.connect(profiles=profiles)
+    viewers = [await sfu.connect() for _ in range(2)]
+    expected = CM_ONLY[0] if profiles else SrtpProfile.AEAD_AES_128_GCM
+    assert publisher.profile is expected
+    sfu.publish(source)
+    for number, (_, side) in enumerate(viewers):
+        sfu.subscribe(side, number + 1)
+    for number in range(100):
+        publisher.send_rtp(packet(number))
+        await asyncio.sleep(0)
+    for viewer, _ in viewers:
+        await until(lambda viewer=viewer: len(viewer.received) == 100)  # type: ignore[misc]
+        assert viewer.payloads() == [packet(number)[-1007:] for number in range(100)]
+        sequences = [header.sequence for header in viewer.headers()]
+        assert [rtp.sequence_delta(sequence, sequences[0]) for sequence in sequences] == list(range(100))
+    await until(lambda: ConsumerFlowing(2) in sfu.events)
+    assert ProducerFlowing(1) in sfu.events
+
+
+async def test_a_lost_packet_is_sent_again_on_request(sfu: Sfu) -> None:
+    publisher, source = await sfu.connect()
+    viewer, side = await sfu.connect()
+    sfu.publish(source)
+    sfu.subscribe(side, 1)
+    for number in range(10):
+        publisher.send_rtp(packet(number))
+    await until(lambda: len(viewer.received) == 10)
+    missing = viewer.headers()[4].sequence
+    viewer.send_rtcp(rtcp.nack(sender=1, media=701, sequences=[missing]))
+    await until(lambda: len(viewer.received) == 11)
+    assert viewer.headers()[-1].ssrc == 801
+    assert viewer.payloads()[-1] == missing.to_bytes(2, "big") + packet(4)[-1007:]
+
+
+async def test_publisher_gets_reports_remb_and_key_frame_requests_without_asking(sfu: Sfu) -> None:
+    publisher, source = await sfu.connect()
+    _, side = await sfu.connect()
+    sfu.publish(source)
+    publisher.send_rtp(packet(0))
+    await until(lambda: ProducerFlowing(1) in sfu.events)
+    sfu.subscribe(side, 1)
+    await until(lambda: {type(p) for p in publisher.feedback} >= {rtcp.ReceiverReport, rtcp.Remb, rtcp.PictureLoss})
+
+
+async def test_wrong_fingerprint_is_refused(sfu: Sfu) -> None:
+    side, client = sfu.side(), await sfu.client()
+    side.transport.start([Certificate.generateCertificate().fingerprint], "active")
+    credentials = side.transport.credentials
+    await client.connect(credentials.ufrag, credentials.pwd, side.transport.fingerprint)
+    await until(lambda: side.ended == [(PeerEnd.DTLS_FAILED, DtlsFailure.FINGERPRINT.value)])
+    assert not side.connected.is_set()
+    await until(lambda: client.closed_by_sfu, within_s=20)
+    client.send_rtp(packet(0))
+    await until(lambda: sfu.port.plane.snapshot().totals.drops.get("no-keys") == 1)
+
+
+async def test_client_refuses_an_sfu_with_another_certificate(sfu: Sfu) -> None:
+    side, client = sfu.side(), await sfu.client()
+    side.transport.start([client.fingerprint], "active")
+    credentials = side.transport.credentials
+    with pytest.raises(DtlsFailed) as failed:
+        await client.connect(credentials.ufrag, credentials.pwd, Certificate.generateCertificate().fingerprint)
+    assert failed.value.failure is DtlsFailure.FINGERPRINT
+
+
+async def test_checks_may_come_before_the_answer(sfu: Sfu) -> None:
+    side, client = sfu.side(), await sfu.client()
+    credentials = side.transport.credentials
+    connecting = asyncio.create_task(client.connect(credentials.ufrag, credentials.pwd, side.transport.fingerprint))
+    await until(lambda: client.stun_answers > 0 and side.transport.address == client.address)
+    assert not side.connected.is_set()
+    side.transport.start([client.fingerprint], "active")
+    await connecting
+    await asyncio.wait_for(side.connected.wait(), 20)
+
+
+async def test_bad_integrity_and_unknown_ufrag_are_not_answered(sfu: Sfu) -> None:
+    side, client = sfu.side(), await sfu.client()
+    credentials = side.transport.credentials
+    client.send_raw(client.request(credentials.ufrag, "not the password"))
+    client.send_raw(client.request("nobody", credentials.pwd))
+    await until(lambda: sfu.port.drops[IceDrop.BAD_INTEGRITY] == 1 and sfu.port.drops[IceDrop.UNKNOWN_UFRAG] == 1)
+    # One that is answered, sent after them, shows that nothing else is on its way.
+    await client.check(credentials.ufrag, credentials.pwd)
+    assert client.stun_answers == 1
+
+
+async def test_strange_datagrams_harm_nobody(sfu: Sfu) -> None:
+    publisher, source = await sfu.connect()
+    viewer, side = await sfu.connect()
+    sfu.publish(source)
+    sfu.subscribe(side, 1)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
+        for datagram in (
+            b"",
+            b"\x00",
+            bytes(65_507),
+            b"\x16" * 100,
+            b"\x80" * 100,
+            b"\x00\x01" + bytes(30),
+            b"\xff" * 64,
+        ):
+            stranger.sendto(datagram, sfu.port.address)
+    await until(lambda: sfu.port.drops[PortDrop.UNREADABLE] == 4)
+    await until(lambda: sfu.port.drops[PortDrop.DTLS_UNKNOWN_ADDRESS] == 1)
+    await until(lambda: sfu.port.plane.snapshot().totals.drops.get("unknown-address") == 1)
+    publisher.send_rtp(rtp.build(payload_type=34, sequence=1, timestamp=1, ssrc=666, payload=b"?"))
+    await until(lambda: sfu.port.plane.snapshot().totals.drops.get("unknown-ssrc") == 1)
+    publisher.send_rtp(packet(0))
+    await until(lambda: len(viewer.received) == 1)
+
+
+async def test_peer_that_says_goodbye_ends(sfu: Sfu) -> None:
+    client, side = await sfu.connect()
+    await client.dtls.close()
+    await until(lambda: side.ended == [(PeerEnd.CLOSED_BY_PEER, "")])
+
+
+async def test_closing_tells_the_peer_and_is_safe_twice(sfu: Sfu) -> None:
+    client, side = await sfu.connect()
+    await side.transport.close()
+    await side.transport.close()
+    await until(lambda: client.closed_by_sfu)
+    assert side.ended == []
+
+
+async def test_closing_in_the_middle_of_a_handshake_is_quiet(sfu: Sfu) -> None:
+    side = sfu.side()
+    side.transport.start([Certificate.generateCertificate().fingerprint], "active")
+    await asyncio.sleep(0)
+    await side.transport.close()
+    assert side.ended == []
+
+
+async def test_peer_that_changes_its_address_is_followed(sfu: Sfu) -> None:
+    publisher, source = await sfu.connect()
+    viewer, side = await sfu.connect()
+    sfu.publish(source)
+    sfu.subscribe(side, 1)
+    publisher.send_rtp(packet(0))
+    await until(lambda: len(viewer.received) == 1)
+    moved = await sfu.client()
+    moved.session = viewer.session
+    await moved.check(side.transport.credentials.ufrag, side.transport.credentials.pwd)
+    publisher.send_rtp(packet(1))
+    await until(lambda: len(moved.received) == 1)
+    assert len(viewer.received) == 1
+
+
+async def test_ice_restart_accepts_new_credentials_and_retires_the_old(sfu: Sfu) -> None:
+    client, side = await sfu.connect()
+    old = side.transport.credentials
+    new = side.transport.restart_ice()
+    await client.check(old.ufrag, old.pwd)
+    await client.check(new.ufrag, new.pwd)
+    answers = client.stun_answers
+    client.send_raw(client.request(old.ufrag, old.pwd))
+    await until(lambda: sfu.port.drops[IceDrop.UNKNOWN_UFRAG] == 1)
+    assert client.stun_answers == answers
+    assert side.transport.connected
+
+
+async def test_a_peer_that_wants_to_be_passive_too_is_refused(sfu: Sfu) -> None:
+    side = sfu.side()
+    with pytest.raises(BadSdp):
+        side.transport.start([Certificate.generateCertificate().fingerprint], "passive")
+    with pytest.raises(BadSdp):
+        side.transport.start([], "active")
+
+
+async def test_metrics_have_only_bounded_labels(sfu: Sfu) -> None:
+    client = await sfu.client()
+    client.send_raw(bytes(2000))
+    await until(lambda: sfu.port.drops[PortDrop.UNREADABLE] == 1)
+    families = {family.name: family for family in MediaCollector(sfu.port).collect()}
+    drops = families["sluice_sfu_media_drops"].samples
+    assert [(sample.labels, sample.value) for sample in drops] == [({"reason": "unreadable"}, 1)]
+    assert "sluice_sfu_media_forwarded" in families
