@@ -223,6 +223,7 @@ class Bot:
             case f.Unneeded():
                 self.connections.unneeded(effect.sfu)
             case f.Dropped():
+                self._hearing.discard(effect.publication)
                 self.audience.ended(effect.publication, now=time.monotonic())
             case f.Switched():
                 self._tell("playing-from", publication=effect.publication, sfu=effect.sfu)
@@ -368,6 +369,9 @@ class Bot:
         if record is None:
             return
         self.audience.take(record, unit, at=at)
+        if publication not in self._hearing:
+            self._hearing.add(publication)
+            self._tell("hearing", publication=publication, sfu=link.sfu)
         effects = self.follower.delivered(publication, link.sfu)
         if effects:
             self._run(effects)
