@@ -93,6 +93,8 @@ class Bot:
         self._me = ""
         self._visits: dict[str, str] = {}
         """SFUs we asked the router's leave to visit, by request id."""
+        self._hearing: set[str] = set()
+        """Publications of others that have delivered something."""
         self._requests = 0
         self._kinds = {publication: kind for kind, publication in self._publications.items()}
         self._source = source_of(plan.index.clip_id)
