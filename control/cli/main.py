@@ -38,9 +38,9 @@ COMMANDS = {
     "token": "control.cli.token:token",
     "rehearse": "control.cli.rehearse:app",
     "bench": "control.cli.bench:app",
-    "bots": "control.cli.programs:bots",
+    "bots": "client_sim.__main__:bots_command",
     "router": "router.command:router_command",
-    "sfu": "control.cli.programs:sfu",
+    "sfu": "sfu.__main__:sfu_command",
 }
 OPERATORS = {"status", "cordon", "uncordon", "drain", "drains", "exit"}
 """Commands that act on a fleet somebody else runs."""
@@ -57,7 +57,7 @@ def make_app() -> App:
         help_format="markdown",
     )
     for name, target in COMMANDS.items():
-        app.command(target, name=name, config=where_only if name in OPERATORS else every_setting)
+        app.command(target, name=name, **({"config": where_only} if name in OPERATORS else {}))
     return app
 
 

@@ -21,7 +21,7 @@ class BotSeen:
     sfu: str = ""
     """The SFU it publishes to; empty before it has arrived anywhere and after it was cut."""
     router: str = ""
-    playing: set[str] = field(default_factory=set)
+    hearing: set[str] = field(default_factory=set)
     """Publications of others that it has received media of."""
     resumes: int = 0
 
@@ -60,7 +60,7 @@ class CrowdView:
         bot = self.bots.get(name)
         if bot is None:
             bot = self.bots[name] = BotSeen(name, str(event.get("room", "")))
-        self._of_bot(bot, event, at=float(event.get("mono") or 0.0))
+        self._of_bot(bot, event, at=float(event.get("t") or 0.0))
 
     def _of_bot(self, bot: BotSeen, event: Mapping[str, Any], *, at: float) -> None:
         sfu = str(event.get("sfu", ""))
@@ -68,8 +68,8 @@ class CrowdView:
             case "joined" | "resumed" as kind:
                 bot.router = str(event.get("router", ""))
                 bot.resumes += kind == "resumed"
-            case "playing-from":
-                bot.playing.add(str(event.get("publication", "")))
+            case "hearing":
+                bot.hearing.add(str(event.get("publication", "")))
             case "switched":
                 bot.sfu = sfu
             case "evicted":
@@ -97,4 +97,4 @@ class CrowdView:
     def _deaf_to(self, bot: BotSeen) -> int:
         """How many publications of its room it does not receive."""
         others = sum(1 for other in self.bots.values() if other.room == bot.room) - 1
-        return max(0, PUBLICATIONS_EACH * others - len(bot.playing)) or (0 if bot.sfu else 1)
+        return max(0, PUBLICATIONS_EACH * others - len(bot.hearing)) or (0 if bot.sfu else 1)

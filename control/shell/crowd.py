@@ -87,17 +87,17 @@ class Crowd:
     async def begin_measuring(self) -> None:
         """Gaps and failures from now on count."""
         self.view.failed_connections = 0
-        await self.tell(command="mark")
+        await self.tell(cmd="mark")
 
     async def stay_all(self) -> None:
         """Every bot is in a conversation away from its desk, so that none moves by itself."""
-        await self.tell(command="presence", presence="conversation")
+        await self.tell(cmd="presence", bot="*", at_desk=False, in_conversation=True)
 
     async def measured(self) -> tuple[Gaps, int]:
         """End the bots; the longest gaps since `begin_measuring`, and how many connections failed since then."""
         assert self._child is not None
         failed = self.view.failed_connections
-        await self.tell(command="finish")
+        await self.tell(cmd="stop")
         try:
             await self._child.wait(FINISH_WITHIN_S)
         except TimeoutError:
@@ -119,8 +119,8 @@ class Crowd:
             self._word.set()
 
     def _take(self, said: dict[str, Any]) -> None:
-        if "reports" in said:
-            self.report = said
+        if said.get("event") == "final-report":
+            self.report = said.get("report")
         else:
             self.view.handle(said)
 
