@@ -19,6 +19,8 @@ _HAS_PICTURE_ID = 0x80
 _DESCRIPTOR = struct.Struct("!BBH")
 MAX_PENDING = 16
 """Frames kept while packets of them are missing; beyond that all are given up."""
+JUMP_AFTER = 4
+"""Frames that must be waiting before a key frame is taken although something before it is missing: some 0.2 s."""
 MAX_PARTS = 512
 """Packets kept of one frame; a longer frame is nobody's."""
 
@@ -101,7 +103,7 @@ class Assembler:
             return iter(())
         part = read(payload)
         alone = part.starts and marker and not self._pending  # as most frames are
-        if alone and (sequence == self._next or is_key(part.body)):
+        if alone and (sequence == self._next or (self._next is None and is_key(part.body))):
             self._next, self._done = (sequence + 1) & 0xFFFF, timestamp
             return iter((part.body,))
         pending = self._pending.get(timestamp)
@@ -128,13 +130,17 @@ class Assembler:
             if not pending.complete():
                 continue
             data = pending.data()
-            if pending.first != self._next and not is_key(data):
+            if pending.first != self._next and not (is_key(data) and self._may_jump()):
                 continue
             assert pending.last is not None
             self._next, self._done = (pending.last + 1) & 0xFFFF, pending.timestamp
             self._drop_older(pending.timestamp)
             return data
         return None
+
+    def _may_jump(self) -> bool:
+        """A key frame makes what is missing before it unnecessary, once that had its time to come late."""
+        return self._next is None or len(self._pending) >= JUMP_AFTER
 
     def _drop_older(self, timestamp: int) -> None:
         for older in [ts for ts in self._pending if timestamp_delta(ts, timestamp) <= 0]:
