@@ -38,12 +38,24 @@ async def browser(chromium: BrowserContext) -> AsyncIterator[BrowserContext]:
     """The browser without the pages of earlier tests."""
     yield chromium
     for page in chromium.pages[1:]:  # the first one keeps the browser alive
+        await page.evaluate("window.sluice?.close()")
         await page.close()
 
 
-@pytest_asyncio.fixture(loop_scope="session")
-async def live() -> AsyncIterator[Fleet]:
-    """Two routers, three SFUs and a Redis server, as real processes on loopback."""
+@pytest_asyncio.fixture(loop_scope="session", scope="session")
+async def fleet_of_processes() -> AsyncIterator[Fleet]:
+    """Routers, SFUs and a Redis server on loopback, for all tests: starting them takes longer than most tests."""
     spec = FleetSpec(routers=ROUTERS, sfus=SFUS, router_flags=("--dev-tokens",))
     async with Fleet(spec) as fleet:
         yield fleet
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def live(fleet_of_processes: Fleet) -> Fleet:
+    """Two routers and three SFUs that run: what an earlier test has ended is replaced. Tests use rooms of their own."""
+    fleet = fleet_of_processes
+    for _ in range(ROUTERS - sum(program.child.running for program in fleet.routers.values())):
+        await fleet.add_router()
+    for _ in range(SFUS - sum(program.child.running for program in fleet.sfus.values())):
+        await fleet.add_sfu()
+    return fleet

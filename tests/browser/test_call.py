@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import signal
 
 import pytest
@@ -15,13 +16,17 @@ pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 STOOD_STILL_S = 3.0
 """The machine may be busy with other tests; a copy that is opened only when the old one has gone takes longer."""
 DRAINED_WITHIN_S = 45.0
+GAP_MS = 1500
+"""Not the figure that is promised (40 ms of audio, two frames of video), which needs a machine for oneself; that
+nothing is cut shows in the overlap of the copies, however slow the machine."""
 
 
 async def pair(browser: BrowserContext, live: Fleet) -> tuple[Person, Person]:
-    """Ada on one router and Bob on the other, in one room."""
-    one, other = live.router_urls()
-    ada = await Person.join(browser, live.page, room="tea", name="Ada", router=one)
-    bob = await Person.join(browser, live.page, room="tea", name="Bob", router=other)
+    """Ada on one router and Bob on the other, in a room of their own. Both pages come from the first router."""
+    one, other = [program.ws for program in live.routers.values() if program.child.running]
+    room = f"tea-{secrets.token_hex(4)}"
+    ada = await Person.join(browser, live.page, room=room, name="Ada", router=one)
+    bob = await Person.join(browser, live.page, room=room, name="Bob", router=other)
     await ada.sees_and_hears()
     await bob.sees_and_hears()
     return ada, bob
@@ -55,15 +60,24 @@ async def test_a_drain_moves_both_without_a_gap(browser: BrowserContext, live: F
         assert watch.longest_s, "somebody's picture was watched"
         assert max(watch.longest_s.values()) < STOOD_STILL_S, watch.longest_s
     for person in (ada, bob):
-        last = (await person.state())["lastMove"]
+        state = await person.state()
+        last = state["lastMove"]
         assert last["left"] == old
-        for kind in ("audioMs", "videoMs"):
-            assert last[kind] is not None, last
-            # Generous for a busy machine: a copy that is opened only after the old one went is silent for longer.
-            assert last[kind] < 500, last
-        shown = await person.page.text_content("#gap-audio")
-        assert shown == f"{round(last['audioMs'])} ms", "the page says what the library measured"
+        assert {each["kind"] for each in state["switches"]} == {"audio", "video"}
+        for each in state["switches"]:
+            assert each["overlapMs"] > 0, f"the new copy is there before the old one goes: {each}"
+        for kind in ("audio", "video"):
+            assert last[f"{kind}Ms"] is not None
+            assert last[f"{kind}Ms"] < GAP_MS, last
+            shown = await person.page.text_content(f"#gap-{kind}")
+            assert shown == milliseconds(last[f"{kind}Ms"]), "the page says what the library measured"
+        print(f"{person.name}: audio gap {last['audioMs']:.0f} ms, video gap {last['videoMs']:.0f} ms")
         assert person.problems == []
+
+
+def milliseconds(gap_ms: float) -> str:
+    """As the page writes it."""
+    return f"{int(gap_ms + 0.5)} ms"
 
 
 async def moved_off(person: Person, old: str) -> bool:

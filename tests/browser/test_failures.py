@@ -20,7 +20,7 @@ NOISE = 3.0
 
 
 async def test_a_killed_router_is_not_noticed_in_the_media(browser: BrowserContext, live: Fleet) -> None:
-    ada, bob = await pair(browser, live)
+    bob, ada = await pair(browser, live)  # the router that is killed is not the one that serves the pages
     state = await ada.state()
     async with Watch(bob) as bob_sees, Watch(ada) as ada_sees:
         live.routers[state["router"]].child.send_signal(signal.SIGKILL)

@@ -13,9 +13,12 @@ import { FrameTap } from "./frame-tap.js";
 
 /** A page in the background gets no frame callbacks; then the decoder's own count is looked at this often [ms]. */
 const DECODER_POLL_MS = 100;
+/** Frames are reported in batches: those of a copy that has just been removed are awaited this long [ms]. */
+const LATE_FRAMES_MS = 400;
 
 export class Copies extends Emitter {
   #copies = new Map(); // copy -> {publication, sfu, mid, kind, receiver, element, ready}
+  #labels = new Map(); // copy -> {publication, kind}; outlives the copy a little
   #serial = 0;
   #soundBlocked = false;
 
@@ -31,6 +34,7 @@ export class Copies extends Emitter {
     const copy = `${sfu}#${++this.#serial}`;
     const element = makeElement(kind, receiver.track);
     this.#copies.set(copy, { publication, sfu, mid, kind, receiver, element, ready: false });
+    this.#labels.set(copy, { publication, kind });
     this.tap.watch(receiver, { copy, kind, element });
     if (kind === "video") element.requestVideoFrameCallback?.(() => this.#ready(copy));
     this.#play(element);
@@ -78,6 +82,7 @@ export class Copies extends Emitter {
     if (!known) return;
     this.#copies.delete(copy);
     this.tap.unwatch(copy);
+    setTimeout(() => this.#labels.delete(copy), LATE_FRAMES_MS);
     known.element.srcObject = null;
     known.element.remove();
   }
@@ -107,11 +112,8 @@ export class Copies extends Emitter {
   }
 
   #frames(frames) {
-    const known = frames.filter(({ copy }) => this.#copies.has(copy));
-    const labelled = known.map((frame) => {
-      const { publication, kind } = this.#copies.get(frame.copy);
-      return { publication, kind, ...frame };
-    });
+    const known = frames.filter(({ copy }) => this.#labels.has(copy));
+    const labelled = known.map((frame) => ({ ...this.#labels.get(frame.copy), ...frame }));
     if (labelled.length) this.emit("frames", labelled);
   }
 

@@ -18,15 +18,14 @@ class Meter {
     this.frames = 0;
     this.duplicates = 0;
     this.seen = new Map(); // hash -> [{copy, atMs}], twins not yet met
-    this.started = new Set(); // video copies that have had a key frame
+    this.spans = new Map(); // copy -> {firstMs, lastMs} of its usable frames: video counts from a copy's first key frame
   }
 
   /** @returns {number | null} the gap that this arrival ended [ms]; null when it counts for nothing */
   arrive({ copy, atMs, hash, key }) {
-    if (this.kind === "video" && !this.started.has(copy)) {
-      if (!key) return null;
-      this.started.add(copy);
-    }
+    const span = this.spans.get(copy);
+    if (!span && this.kind === "video" && !key) return null;
+    this.spans.set(copy, { firstMs: span?.firstMs ?? atMs, lastMs: atMs });
     if (hash !== null && this.#isTwin(copy, atMs, hash)) {
       this.duplicates++;
       return null;
@@ -76,6 +75,21 @@ export class GapLedger {
       if (window.only && window.only !== publication) continue;
       window[kind] = Math.max(window[kind] ?? 0, gap);
     }
+  }
+
+  /**
+   * How long both copies delivered: from the first usable frame of `to` until the last of `from` [ms]. Negative: the old
+   * one had stopped before the new one began. Null when one of them has never delivered.
+   */
+  overlap(publication, { from, to }) {
+    const spans = this.#meters.get(publication)?.spans;
+    const [old, fresh] = [spans?.get(from), spans?.get(to)];
+    return old && fresh ? old.lastMs - fresh.firstMs : null;
+  }
+
+  /** The copy is of no further interest. */
+  forgetCopy(publication, copy) {
+    this.#meters.get(publication)?.spans.delete(copy);
   }
 
   /** The publication has ended: its silence is no gap. */

@@ -13,7 +13,8 @@
  *          "notice" {sfu, asksInMs, endsInMs, reason}                  our SFU is being retired
  *          "decided" {sfu, move, reason}
  *          "moved" {sfu, left, tookMs, audioMs, videoMs, steps}        our own move is complete
- *          "switched" {publication, player, from, to, audioMs, videoMs}   a copy of somebody else's was switched
+ *          "switched" {publication, player, kind, from, to, gapMs, overlapMs}   somebody else's copy was switched;
+ *                                  both copies delivered for `overlapMs` before that
  *          "trouble" {code, message}                                   for people; the player goes on by itself
  *          "over"  {code, advice}   the session has ended and will not come back by itself
  */
@@ -48,7 +49,7 @@ export class Player extends Emitter {
   #timer = null;
   #told = false;
   #lastMove = null;
-  #lastSwitch = null;
+  #switches = new Map(); // publication -> the last switch of its copies, the newest last
   #timings = {};
 
   /**
@@ -167,7 +168,7 @@ export class Player extends Emitter {
       publications: this.#subscriptions.list(),
       published: [...this.#announced.values()],
       lastMove: this.#lastMove,
-      lastSwitch: this.#lastSwitch,
+      switches: [...this.#switches.values()],
       moveGaps: this.#gaps.has(MOVE) ? this.#gaps.read(MOVE, { nowMs: wallClock() }) : null,
       gapsAreExact: this.#copies.tap.isExact,
       soundBlocked: this.#copies.isSoundBlocked,
@@ -365,22 +366,29 @@ export class Player extends Emitter {
       const from = instead && this.#copies.get(instead)?.sfu;
       this.#copies.show(copy, instead);
       this.emit("track", { publication, copy, kind, player, element, track: receiver.track });
-      setTimeout(() => this.#switched({ publication, player, from, to: sfu }), SWITCH_SETTLES_MS);
+      const copies = { from: instead, to: copy };
+      setTimeout(() => this.#switched({ publication, player, kind, from, to: sfu }, copies), SWITCH_SETTLES_MS);
     },
     retire: ({ copy }) => this.#copies.remove(copy),
     gone: ({ publication }) => {
       this.#gaps.end(publication);
+      this.#switches.delete(publication);
       this.emit("ended", { publication });
     },
   };
 
-  #switched({ publication, player, from, to }) {
+  #switched(change, copies) {
+    const { publication, kind, from } = change;
     const window = `switch ${publication}`;
     if (!this.#gaps.has(window)) return;
-    const gaps = this.#gaps.close(window, { nowMs: wallClock() });
+    const { audioMs, videoMs } = this.#gaps.close(window, { nowMs: wallClock() });
     if (!from) return;
-    this.#lastSwitch = { publication, player, from, to, ...gaps };
-    this.emit("switched", this.#lastSwitch);
+    const overlapMs = this.#gaps.overlap(publication, copies);
+    this.#gaps.forgetCopy(publication, copies.from);
+    const done = { ...change, gapMs: kind === "audio" ? audioMs : videoMs, overlapMs };
+    this.#switches.delete(publication); // so that the newest is the last
+    this.#switches.set(publication, done);
+    this.emit("switched", done);
     this.#changed();
   }
 

@@ -101,14 +101,13 @@ function renderStep(step, afterMs) {
   return item;
 }
 
-function renderSwitch({ lastSwitch, players, publications }) {
-  $("switch").hidden = !lastSwitch;
-  if (!lastSwitch) return;
-  const { player, publication, from, to, audioMs, videoMs } = lastSwitch;
-  const who = players.find((other) => other.player === player);
-  const kind = publications.find((other) => other.publication === publication)?.kind ?? "media";
-  const gap = milliseconds(videoMs ?? audioMs);
-  setText($("switch-text"), `${who?.name || who?.identity || "Somebody"}’s ${kind}: ${from} → ${to}, longest gap ${gap}.`);
+function renderSwitch({ switches, players }) {
+  const last = switches.at(-1);
+  $("switch").hidden = !last;
+  if (!last) return;
+  const who = players.find(({ player }) => player === last.player);
+  const whose = `${who?.name || who?.identity || "Somebody"}’s ${last.kind}`;
+  setText($("switch-text"), `${whose}: ${last.from} → ${last.to}, longest gap ${milliseconds(last.gapMs)}.`);
 }
 
 /** Show trouble for a while; null takes it away. */

@@ -92,3 +92,13 @@ test("what is remembered for twins is bounded", () => {
   for (let i = 0; i < 100_000; i++) ledger.arrive(audio(i * 20, { hash: i }));
   assert.equal(ledger.overall().mic.frames, 100_000);
 });
+
+test("two copies overlap from the new one's first frame to the old one's last", () => {
+  const ledger = new GapLedger();
+  for (const at of [0, 20, 40, 60]) ledger.arrive(audio(at));
+  ledger.arrive(audio(35, { copy: "new" }));
+  assert.equal(ledger.overlap("mic", { from: "old", to: "new" }), 25);
+  ledger.arrive(audio(200, { copy: "late" }));
+  assert.equal(ledger.overlap("mic", { from: "old", to: "late" }), -140);
+  assert.equal(ledger.overlap("mic", { from: "old", to: "never" }), null);
+});
