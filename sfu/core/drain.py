@@ -130,8 +130,8 @@ class DrainMachine:
             command=cordon.command,
             exit_when_empty=cordon.exit_when_empty,
             elapsed_s=round(now - cordon.began, 3),
-            drain_max_s=None if cordon.ask_at is None else cordon.ask_at - cordon.began,
-            grace_s=None if kill_at is None else kill_at - cordon.began,
+            drain_max_s=None if cordon.ask_at is None else round(cordon.ask_at - cordon.began, 3),
+            grace_s=None if kill_at is None else round(kill_at - cordon.began, 3),
             asking=self.asking,
             since_at=cordon.since_at,
         )

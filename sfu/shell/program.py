@@ -54,6 +54,7 @@ from shared.messages.link import (
     Linked,
     SfuReport,
     Stamped,
+    TerminatingSfu,
     ToRouter,
     ToSfu,
     Uncordon,
@@ -312,9 +313,12 @@ class Program:
         raised = self._reporter.raise_above(message.incarnation_floor)
         if raised:
             log.warning("[link] incarnation raised %s", fields(floor=message.incarnation_floor, router=message.router))
-        if self._drainer.machine.status is SfuStatus.CORDONED:
-            return CordonedSfu(state=pack_state(self._refresh()))
-        return SfuReport(state=pack_state(self._refresh())) if raised else None
+        state = self._refresh()
+        if state.status == SfuStatus.CORDONED:
+            return CordonedSfu(state=pack_state(state))
+        if state.status == SfuStatus.TERMINATING:
+            return TerminatingSfu(state=pack_state(state))
+        return SfuReport(state=pack_state(state)) if raised else None
 
     def ordered(self, message: ToSfu, *, router: str) -> None:
         """An operator's word, through a router."""

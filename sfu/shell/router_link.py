@@ -85,11 +85,14 @@ class RouterLink:
     async def _visit(self, url: str) -> None:
         """One connection, from beginning to end. Failures are logged and end it."""
         try:
-            async with connect(
+            websocket = await connect(
                 link_url(url), open_timeout=OPEN_TIMEOUT_S, close_timeout=1.0, compression=None, max_size=MAX_FRAME,
                 ping_interval=5.0, ping_timeout=10.0, proxy=None,
-            ) as websocket:  # fmt: skip
+            )  # fmt: skip
+            try:
                 await self._linked(websocket, url)
+            finally:
+                await websocket.close()
         except (OSError, TimeoutError, WebSocketException, InvalidHandshake, InvalidURI, BadInput) as error:
             self._links.once.warning(f"link {url}", f"router link broke: {str(error)[:200] or type(error).__name__}")
         finally:
