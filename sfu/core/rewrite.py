@@ -105,7 +105,7 @@ def switch_timestamp(*, aligned: int | None, last: Last, clock_rate: int, now: f
     times by more than `MAX_STEP_SLACK_S`, the time since the last packet was sent counts.
     """
     least = max(1, int(MIN_STEP_S * clock_rate))
-    by_arrival = max(least, int((now - last.at) * clock_rate))
+    by_arrival = max(least, round((now - last.at) * clock_rate))
     step = by_arrival
     if aligned is not None:
         by_reports = timestamp_delta(aligned, last.timestamp)
