@@ -188,6 +188,14 @@ def test_gap_is_asked_for_and_retried_with_a_limit(rig: Rig) -> None:
     assert rig.plane.snapshot().producers[0].encodings[0].nacked == 2
 
 
+def test_a_key_frame_ends_the_asking_for_what_came_before_it(rig: Rig) -> None:
+    frame(rig, 0, key=True)
+    frame(rig, 3)
+    frame(rig, 4, key=True)
+    rig.run_until(103.0)
+    assert len(rig.of(1, rtcp.Nack)) == 1
+
+
 def test_gap_across_the_wrap_is_asked_for(rig: Rig) -> None:
     for sequence in (65534, 1):
         rig.rtp(1, ssrc=10, sequence=sequence, timestamp=0, payload=vp8_payload(key=sequence > 1), mid="1")
@@ -252,15 +260,15 @@ def test_padding_of_media_packets_is_stripped(rig: Rig) -> None:
     assert header.payload_end == len(packet)
 
 
-def test_duplicates_are_forwarded_once(rig: Rig) -> None:
+def test_original_that_comes_after_its_retransmission_is_forwarded_once(rig: Rig) -> None:
     rig.consume(1, 2, 1)
     frame(rig, 0, key=True)
-    rig.plane.handle(b"", rig.address(1), now=rig.now)
+    frame(rig, 2)
+    rtx = (1001).to_bytes(2, "big") + vp8_payload(picture_id=1, tl0=1)
+    rig.rtp(1, ssrc=11, sequence=1, timestamp=3000, payload=rtx, payload_type=97, mid="1")
     frame(rig, 1)
-    assert len(rig.sent[2]) == 2
-    rtx = (1001).to_bytes(2, "big") + vp8_payload()
-    rig.rtp(1, ssrc=11, sequence=1, timestamp=0, payload=rtx, payload_type=97, mid="1")
-    assert len(rig.sent[2]) == 2
+    assert len(rig.sent[2]) == 3
+    assert rig.drops("duplicate") == 1
 
 
 def layers(rig: Rig) -> dict[str, int]:
@@ -432,6 +440,24 @@ def test_sender_report_keeps_the_publishers_clock_and_counts_our_own_packets(rig
     assert rig.of(2, rtcp.SourceDescription) == [rtcp.SourceDescription(cnames=((5001, "room"),))]
 
 
+def test_sender_report_follows_the_timestamps_through_a_layer_switch(rig: Rig) -> None:
+    layers(rig)
+    rig.consume(1, 2, 1)
+    rig.plane.set_layer(1, "l", now=rig.now)
+    layer_frame(rig, "l", 0, key=True)
+    ntp = 3_900_000_000 << 32
+    rig.run_until(100.5)
+    layer_frame(rig, "m", 15)
+    rig.plane.set_layer(1, "m", now=rig.now)
+    layer_frame(rig, "m", 16, key=True)
+    stamp = 20_000_000 + 16 * 3000
+    rig.rtcp(1, rtcp.sender_report(rtcp.SenderReport(ssrc=200, ntp=ntp, rtp_timestamp=stamp, packets=1, octets=1)))
+    rig.run_until(101.2)
+    (report,) = rig.of(2, rtcp.SenderReport)
+    since_s = (report.ntp - ntp) / 2**32
+    assert report.rtp_timestamp - rig.sent[2][-1][0].timestamp == pytest.approx(since_s * 90_000, abs=2)
+
+
 def test_round_trip_comes_from_the_echo(rig: Rig) -> None:
     rig.consume(1, 2, 1)
     frame(rig, 0, key=True)
@@ -536,3 +562,20 @@ def test_viewer_that_becomes_ready_later_gets_a_key_frame(rig: Rig) -> None:
     rig.consume(2, 3, 1)
     rig.collect()
     assert len(rig.of(1, rtcp.PictureLoss)) == 1
+
+
+def test_ssrc_of_a_closed_consumer_can_be_used_again_but_not_before(rig: Rig) -> None:
+    rig.consume(1, 2, 1)
+    spec = ConsumerSpec(consumer=2, peer=2, producer=1, ssrc=5001, payload_type=100, codec="VP8")
+    with pytest.raises(ValueError, match="SSRC"):
+        rig.plane.consume(spec, now=rig.now)
+    rig.plane.close_consumer(1)
+    assert rig.plane.consume(spec, now=rig.now)
+
+
+def test_ssrc_of_a_closed_producer_can_publish_again(rig: Rig) -> None:
+    frame(rig, 0, key=True)
+    rig.plane.close_producer(1)
+    rig.produce(2, 1)
+    rig.rtp(1, ssrc=10, sequence=1001, timestamp=0, payload=vp8_payload(key=True), mid="2")
+    assert rig.events[-1] == ProducerFlowing(2)
