@@ -82,7 +82,8 @@ class Arrivals:
                 wire.put(ws_frame(no_sfu()))
 
         ask = Ask(room=claims.room, exclude=bounds.excluded(message.exclude))
-        await self._placing.place(ask, identity=claims.identity, deliver=deliver)
+        placement = seen.placement if seen else None
+        await self._placing.place(ask, identity=claims.identity, deliver=deliver, seen=placement)
         return session
 
     async def resume(self, wire: WireConnection, message: Resume) -> Session | None:
@@ -136,9 +137,9 @@ class Arrivals:
             if decision.chosen is None:
                 wire.put(ws_frame(no_sfu()))
 
-        await self._placing.place(
-            Ask(room=session.room, reason="resume"), identity=session.claims.identity, deliver=deliver
-        )
+        placement = seen.placement if seen else None
+        ask = Ask(room=session.room, reason="resume")
+        await self._placing.place(ask, identity=session.claims.identity, deliver=deliver, seen=placement)
         return session
 
     def _still_right(self, sfu: str) -> str | None:

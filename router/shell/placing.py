@@ -28,9 +28,19 @@ class Placing:
         self._state = state
         self._outbox = outbox
 
-    async def place(self, ask: Ask, *, identity: str, deliver: Callable[[Decision], None]) -> None:
-        """Decide, and call `deliver` with the decision before anything else can happen on this router."""
-        decision = await self._decide(ask)
+    async def place(
+        self,
+        ask: Ask,
+        *,
+        identity: str,
+        deliver: Callable[[Decision], None],
+        seen: RoomPlacement | None = None,
+    ) -> None:
+        """Decide, and call `deliver` with the decision before anything else can happen on this router.
+
+        `seen`: where Redis has just said the room is, for a room that is not hosted here yet.
+        """
+        decision = await self._decide(ask, seen)
         # No await from the check in `_decide` to here: a coroutine's return does not yield to the event loop.
         deliver(decision)
         cause = ask.reason or ("reassign" if ask.leave else "join")
@@ -39,10 +49,10 @@ class Placing:
         self._state.metrics.placements.labels(decision.reason).inc()
         log.info("[place] %s", fields(**placed.line()))
 
-    async def _decide(self, ask: Ask) -> Decision:
+    async def _decide(self, ask: Ask, seen: RoomPlacement | None) -> Decision:
         state = self._state
         for _ in range(MAX_ROUNDS):
-            known = self._known(ask.room)
+            known = self._known(ask.room) or seen
             plan = state.assigner.plan(ask, room_had=known.sfu if known else "", now=state.mono(), rng=state.rng)
             placement = await self._ask(plan, known)
             room = state.rooms.get(ask.room)

@@ -97,7 +97,7 @@ class Router:
             log.warning("[store] no answer yet; letting players in")
         ws_port = await self._server.start()
         state.announced_ws = config.announced_ws or f"ws://{config.host}:{ws_port}"
-        self._sync.hurry()
+        self._sync.announce()
         self._ready = True
         log.info("[router] up %s", fields(router=config.router, ws=state.announced_ws, http=state.announced_http))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http
 import logging
+import socket
 from urllib.parse import urlsplit
 
 from websockets.asyncio.server import Server, ServerConnection, serve
@@ -19,9 +20,21 @@ from router.shell.wire import CLOSE_TIMEOUT_S, WireConnection
 MAX_FRAME = 64 * 1024
 """Longest message that is read [bytes]; docs/protocol.md."""
 OPEN_TIMEOUT_S = 10.0
+BACKLOG = 1024
+"""Connections that may wait to be accepted: a router's players come all at once when another router dies."""
+KERNEL_BUFFER = 64 * 1024
+"""What the kernel may hold for one reader [bytes, doubled by Linux]; `send_buffer_kib` is to be the bound that counts."""
 _READ = Request("/", Headers())
 """Stands in for each connection's request once its path has been read."""
 _quiet = logging.getLogger("websockets.server")
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    """A listening socket; connections inherit its bound on what the kernel buffers. Raises `OSError`."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.create_server((host, port), family=family, backlog=BACKLOG)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, KERNEL_BUFFER)
+    return listening
 
 
 class WsServer:
@@ -44,8 +57,7 @@ class WsServer:
 
         self._server = await serve(
             self._serve,
-            config.host,
-            config.ws_port,
+            sock=_listening(config.host, config.ws_port),
             process_request=self._route,
             create_connection=Connection,
             compression=None,
@@ -57,7 +69,7 @@ class WsServer:
             server_header=None,
             logger=_quiet,
         )
-        return int(self._server.sockets[0].getsockname()[1])
+        return int(next(iter(self._server.sockets)).getsockname()[1])
 
     async def stop(self) -> None:
         """Close what is still open."""

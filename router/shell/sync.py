@@ -48,6 +48,11 @@ class Sync:
         """Exchange now rather than at the end of the interval."""
         self._urgent.set()
 
+    def announce(self) -> None:
+        """Write the router's own record with the next exchange, which is now."""
+        self._routers_due = 0.0
+        self.hurry()
+
     def hint(self, wake: Wake) -> None:
         """Publish a hint with the next exchange, which is now."""
         if len(self._hints) < 1000:

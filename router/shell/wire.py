@@ -68,6 +68,7 @@ class WireConnection(ServerConnection):
             return
         self.protocol.send_close(code, reason)
         self.send_data()
+        self.transport.resume_reading()  # messages are dropped from now on, but the peer's goodbye is to be read
         self.loop.call_later(CLOSE_TIMEOUT_S, self.transport.abort)
 
     def ping_now(self) -> None:

@@ -1,0 +1,109 @@
+"""Assignments: sticky, excluding, leaving, and looked at twice."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from router.core.assignment import Ask, Assigner, Plan, Reason
+from router.core.directory import Directory
+from router.core.selector import NodeSelector
+from shared.records import RoomPlacement, SfuState
+
+
+def state(sfu: str, load: float, revision: int = 1, status: str | None = None) -> SfuState:
+    return SfuState(sfu=sfu, address=f"ws://{sfu}", load=load, incarnation=1, revision=revision, status=status)
+
+
+class World:
+    def __init__(self) -> None:
+        self.directory = Directory()
+        for n, sfu in enumerate("abc"):
+            self.directory.hear(state(sfu, n / 10), now=0.0)
+        self.assigner = Assigner(self.directory, NodeSelector())
+
+    def plan(self, room_had: str = "", **ask: object) -> Plan:
+        return self.assigner.plan(Ask(room="r", **ask), room_had=room_had, now=0.0, rng=random.Random(1))  # type: ignore[arg-type]
+
+    def settle(self, plan: Plan, sfu: str | None, *, carrying: tuple[str, ...] = ()) -> tuple[str | None, str] | None:
+        placement = RoomPlacement(sfu=sfu) if sfu else None
+        decision = self.assigner.settle(plan, placement, carrying=carrying, now=0.0)
+        return None if decision is None else (decision.chosen, decision.reason)
+
+
+@pytest.fixture
+def it() -> World:
+    return World()
+
+
+def test_the_plan_offers_everybody_placeable_best_first_and_says_why_not_the_others(it: World) -> None:
+    it.directory.hear(state("a", 0.0, 2, "CORDONED"), now=0.0)
+    plan = it.plan()
+    assert plan.eligible == ("b", "c")
+    assert [(r.sfu, r.why) for r in plan.rejected] == [("a", "cordoned")]
+
+
+@pytest.mark.parametrize(
+    ("room_had", "placed", "reason"),
+    [("", "a", Reason.CHOSEN), ("", "c", Reason.STICKY), ("c", "c", Reason.STICKY), ("x", "a", Reason.REPLACED)],
+)
+def test_the_reason_tells_what_decided(it: World, room_had: str, placed: str, reason: Reason) -> None:
+    assert it.settle(it.plan(room_had), placed) == (placed, reason)
+
+
+def test_a_room_keeps_its_sfu_though_another_is_better(it: World) -> None:
+    plan = it.plan("c")
+    assert it.assigner.place_locally(plan, RoomPlacement(sfu="c")) == RoomPlacement(sfu="c")
+
+
+def test_without_redis_a_cordoned_placement_is_replaced_by_the_best(it: World) -> None:
+    it.directory.hear(state("c", 0.2, 2, "CORDONED"), now=0.0)
+    placement = it.assigner.place_locally(it.plan("c"), RoomPlacement(sfu="c", generation=4))
+    assert placement == RoomPlacement(sfu="a", generation=5)
+
+
+def test_what_changed_while_redis_was_asked_is_seen(it: World) -> None:
+    plan = it.plan()
+    it.directory.hear(state("a", 0.0, 2, "CORDONED"), now=0.0)
+    assert it.settle(plan, "a") is None
+
+
+def test_excludes_are_honoured_while_another_is_eligible_and_the_room_stays_put(it: World) -> None:
+    assert it.settle(it.plan("a", exclude=("a",)), "a") == ("b", Reason.EXCLUDED)
+    assert it.settle(it.plan("a", exclude=("a", "b", "c")), "a") == ("a", Reason.LAST_RESORT)
+
+
+def test_a_player_that_cannot_use_the_rooms_sfu_goes_where_the_room_is_already(it: World) -> None:
+    assert it.settle(it.plan("a", exclude=("a",)), "a", carrying=("c",)) == ("c", Reason.EXCLUDED)
+
+
+def test_a_player_never_gets_back_the_cordoned_sfu_it_leaves(it: World) -> None:
+    ask = {"leave": "a", "leave_version": (1, 1), "reason": "cordoned"}
+    assert it.settle(it.plan("a", **ask), "a") == ("b", Reason.EXCLUDED)
+    everything_else = {"exclude": ("b", "c")} | ask
+    for sfu in "bc":
+        it.directory.hear(state(sfu, 0.5, 2, "CORDONED"), now=0.0)
+    assert it.settle(it.plan("a", **everything_else), "a") == (None, Reason.NOBODY)
+
+
+def test_a_player_that_lost_its_only_sfu_gets_it_back(it: World) -> None:
+    for sfu in "bc":
+        it.directory.hear(state(sfu, 0.5, 2, "CORDONED"), now=0.0)
+    plan = it.plan("a", leave="a", leave_version=(1, 1), reason="lost")
+    assert it.settle(plan, "a") == ("a", Reason.LAST_RESORT)
+
+
+def test_a_lagging_router_believes_the_player(it: World) -> None:
+    plan = it.plan("a", leave="a", leave_version=(1, 7), reason="cordoned")
+    assert plan.eligible == ("b", "c")
+    assert it.plan().eligible == ("b", "c"), "and so for everybody after"
+
+
+def test_nobody_placeable_is_said(it: World) -> None:
+    for sfu in "abc":
+        it.directory.hear(state(sfu, 0.5, 2, "CORDONED"), now=0.0)
+    plan = it.plan()
+    assert plan.eligible == ()
+    assert it.assigner.place_locally(plan, None) is None
+    assert it.settle(plan, None) == (None, Reason.NOBODY)

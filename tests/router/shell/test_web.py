@@ -1,0 +1,114 @@
+"""The HTTP side: health, API, pages, tokens for trying out."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from router.shell.pages import Pages
+from router.shell.router import Router
+from shared.messages import player
+from shared.records import Presence
+from shared.tokens import PlayerClaims, verify
+from tests.fakes.store import FakeStore
+from tests.router.actors import SECRET, Player, Sfu, until
+
+
+@pytest.fixture
+async def http(router: Router) -> AsyncIterator[aiohttp.ClientSession]:
+    async with aiohttp.ClientSession(router.state.announced_http) as session:
+        yield session
+
+
+async def test_health_and_readiness_say_the_same_with_a_cordon_and_without_redis(
+    router: Router, http: aiohttp.ClientSession, sfu: Sfu, store: FakeStore
+) -> None:
+    async def answers() -> list[int]:
+        return [(await http.get(path)).status for path in ("/healthz", "/readyz")]
+
+    assert await answers() == [200, 200]
+    await sfu.cordon()
+    await until(lambda: router.state.directory.refusal("s1", now=router.state.mono()) == "cordoned")
+    assert await answers() == [200, 200]
+    store.down = True
+    await until(lambda: router.state.directory.blind)
+    assert await answers() == [200, 200]
+
+
+async def test_a_placement_is_explained(router: Router, http: aiohttp.ClientSession, sfu: Sfu) -> None:
+    cordoned = await Sfu("s0", [router.state.announced_ws], load=0.0).start()
+    await cordoned.cordon()
+    await until(lambda: router.state.directory.refusal("s0", now=router.state.mono()) == "cordoned")
+    peer = await Player.join(router.state.announced_ws, "room", "ann")
+    await peer.say(player.SetPresence(presence=Presence(at_desk=False)))
+    await peer.say(player.Decided(sfu="s1", move=False, reason="in a call"))
+    await peer.hears(player.RoomUpdate, where=lambda m: any(p.stay for p in m.players))
+    placement = (await (await http.get("/api/placements?last=1")).json())["placements"][0]
+    assert (placement["sfu"], placement["reason"], placement["eligible"]) == ("s1", "chosen", ["s1"])
+    assert placement["rejected"] == [{"sfu": "s0", "why": "cordoned"}]
+    there = (await (await http.get("/api/sfus/s1/players")).json())["players"]
+    assert [(p["identity"], p["decided"], p["move"], p["reason"]) for p in there] == [("ann", True, False, "in a call")]
+    assert there[0]["presence"]["at_desk"] is False
+    rooms = (await (await http.get("/api/rooms")).json())["rooms"]
+    assert [(r["room"], r["sfu"], r["players"]) for r in rooms] == [("room", "s1", 1)]
+    assert (await http.get("/api/rooms/nowhere")).status == 404
+    assert (await http.get("/api/placements?last=many")).status == 400
+    routers = (await (await http.get("/api/routers")).json())["routers"]
+    assert routers[0]["ws"] == router.state.announced_ws
+    await peer.close()
+    await cordoned.stop()
+
+
+async def test_any_origin_may_read_the_api_but_not_ask_for_tokens(router: Router, http: aiohttp.ClientSession) -> None:
+    read = await http.get("/api/sfus")
+    assert read.headers["Access-Control-Allow-Origin"] == "*"
+    asked = await http.post("/api/dev-token", json={"room": "r", "identity": "i"})
+    assert asked.status == 200
+    assert "Access-Control-Allow-Origin" not in asked.headers
+    claims = verify(PlayerClaims, (await asked.json())["token"], secret=SECRET, now_at=0.0)
+    assert (claims.room, claims.identity) == ("r", "i")
+    for bad in (b"{", b"[]", b'{"room":"","identity":""}', b'{"room":"' + b"x" * 200 + b'","identity":"i"}'):
+        assert (await http.post("/api/dev-token", data=bad)).status == 400
+    assert (await http.get("/metrics")).headers.get("Access-Control-Allow-Origin") is None
+
+
+async def test_metrics_bear_no_names_of_players_rooms_or_sfus(
+    router: Router, http: aiohttp.ClientSession, sfu: Sfu
+) -> None:
+    peer = await Player.join(router.state.announced_ws, "secret-room", "secret-ann")
+    text = await (await http.get("/metrics")).text()
+    assert 'sluice_router_players{state="connected"} 1.0' in text
+    assert 'sluice_router_sfus{status="ONLINE"} 1.0' in text
+    assert "secret" not in text
+    assert '"s1"' not in text
+    await peer.close()
+
+
+@pytest.fixture
+def pages(tmp_path: Path) -> Pages:
+    root = tmp_path / "web"
+    (root / "lib").mkdir(parents=True)
+    (root / "index.html").write_text("<p>")
+    (root / "lib" / "a.js").write_text("1")
+    (root / "secret.py").write_text("x = 1")
+    (root / ".env.html.bak").write_text("x")
+    (tmp_path / "outside.html").write_text("x")
+    (root / "leak.html").symlink_to(tmp_path / "outside.html")
+    return Pages(root)
+
+
+@pytest.mark.parametrize("path", ["index.html", "lib/a.js", "", "./lib/../index.html"])
+def test_pages_of_the_package_are_served(pages: Pages, path: str) -> None:
+    assert pages.find(path) is not None
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["../outside.html", "lib/../../outside.html", "/etc/passwd", "secret.py", ".env.html.bak", "leak.html", "a\0.html"]
+    + ["no.html", "lib", "x" * 600, "..", "../web/../outside.html", "%2e%2e/outside.html"],
+)
+def test_nothing_else_is(pages: Pages, path: str) -> None:
+    assert pages.find(path) is None

@@ -1,0 +1,98 @@
+"""Invariant 1 under random histories, and proof that the same machine notices when it is broken on purpose."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from router.core.assignment import Assigner, Plan
+from router.core.directory import Directory, Version
+from router.core.facts import Fact
+from router.core.selector import Decision
+from shared.records import RoomPlacement, SfuState
+from tests.router.fleet_machine import FleetMachine
+
+_QUIET = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
+HISTORIES = int(os.environ.get("SLUICE_TEST_HISTORIES", "60"))
+"""Random histories of 60 steps each; a nightly run can ask for many more."""
+HOLDS = settings(max_examples=HISTORIES, stateful_step_count=60, deadline=None, suppress_health_check=_QUIET)
+BREAKS = settings(
+    max_examples=1000,
+    stateful_step_count=60,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    phases=[Phase.generate],
+    report_multiple_bugs=False,
+    suppress_health_check=_QUIET,
+)
+
+
+def test_after_a_player_heard_of_a_cordon_no_assignment_returns_that_sfu() -> None:
+    FleetMachine.assignments = 0
+    run_state_machine_as_test(FleetMachine, settings=HOLDS)  # type: ignore[no-untyped-call]
+    assert FleetMachine.assignments > 100
+
+
+class TellFirst(Directory):
+    """Players hear of a state at once; it is applied when the next one arrives."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._late: list[SfuState] = []
+
+    def hear(self, state: SfuState, *, now: float, direct: bool = True) -> list[Fact]:
+        late, self._late = self._late, [state]
+        for each in late:
+            super().hear(each, now=now, direct=direct)
+        shadow = Directory()
+        known = self.state(state.sfu)
+        if known is not None:
+            shadow.hear(known, now=now)
+        return shadow.hear(state, now=now)
+
+
+class LastArrivalWins(Directory):
+    """Merges by the order of arrival instead of by `(incarnation, revision)`."""
+
+    def hear(self, state: SfuState, *, now: float, direct: bool = True) -> list[Fact]:
+        entry = self._entries.get(state.sfu)
+        if entry is not None:
+            entry.state = SfuState(address=state.address, incarnation=-1)
+        return super().hear(state, now=now, direct=direct)
+
+
+class DeafToPlayers(Directory):
+    """Does not heed the version that a player names when it asks to leave."""
+
+    def claim(self, sfu: str, version: Version) -> None:
+        return None
+
+
+class NoSecondLook(Assigner):
+    """Answers with what the store said, though the fleet may have changed meanwhile."""
+
+    def settle(self, plan: Plan, placement: RoomPlacement | None, *, carrying: Any, now: float) -> Decision | None:
+        if placement is None or self._directory.state(placement.sfu) is None:
+            return super().settle(plan, placement, carrying=carrying, now=now)
+        return self._decision(plan, placement.sfu, self._why(plan, placement.sfu))
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"directory_class": TellFirst},
+        {"directory_class": LastArrivalWins},
+        {"directory_class": DeafToPlayers},
+        {"assigner_class": NoSecondLook},
+    ],
+    ids=lambda parts: next(iter(parts.values())).__name__,
+)
+def test_the_machine_notices_a_broken_router(parts: dict[str, Any]) -> None:
+    broken = type("Broken", (FleetMachine,), parts)
+    with pytest.raises(AssertionError, match=r"assigned|told|given back"):
+        run_state_machine_as_test(broken, settings=BREAKS)  # type: ignore[no-untyped-call]
