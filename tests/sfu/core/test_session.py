@@ -1,0 +1,58 @@
+"""How long a session outlives its websocket; how fast it may talk; which tokens are spent."""
+
+from __future__ import annotations
+
+from sfu.core.rate import MessageRate
+from sfu.core.session import SessionLife
+from sfu.core.spent import MAX_KEPT, SpentTokens
+
+
+def test_with_a_websocket_it_lives() -> None:
+    assert SessionLife().over(now=1e9, media_heard_at=None) == ""
+
+
+def test_without_one_it_has_some_seconds_to_come_back() -> None:
+    life = SessionLife(websocket_lost_at=100.0)
+    assert life.over(now=104.9, media_heard_at=None) == ""
+    assert life.over(now=105.0, media_heard_at=None) == "silent"
+
+
+def test_while_its_media_goes_on_it_has_longer_but_not_for_ever() -> None:
+    life = SessionLife(websocket_lost_at=100.0)
+    assert life.over(now=110.0, media_heard_at=108.0) == ""
+    assert life.over(now=110.0, media_heard_at=105.0) == "silent"
+    assert life.over(now=130.0, media_heard_at=130.0) == "websocket"
+
+
+def test_who_left_is_gone() -> None:
+    assert SessionLife(left=True).over(now=0.0, media_heard_at=0.0) == "left"
+
+
+def test_fifty_messages_a_second_with_bursts_of_a_hundred() -> None:
+    rate = MessageRate(now=0.0)
+    assert all(rate.allows(10, now=0.0) for _ in range(100))
+    assert not rate.allows(10, now=0.0)
+    rate = MessageRate(now=0.0)
+    assert all(rate.allows(10, now=n / 50) for n in range(1000))
+
+
+def test_long_frames_cost_more() -> None:
+    rate = MessageRate(now=0.0)
+    assert sum(rate.allows(200_000, now=0.0) for _ in range(10)) == 4
+
+
+def test_spent_tokens_are_kept_until_they_would_have_expired() -> None:
+    spent = SpentTokens(ttl_s=60.0)
+    spent.spend("one", now=0.0)
+    assert "one" in spent
+    assert "two" not in spent
+    spent.spend("two", now=60.0)
+    assert "one" not in spent
+
+
+def test_spent_tokens_are_bounded() -> None:
+    spent = SpentTokens(ttl_s=60.0)
+    for number in range(MAX_KEPT + 1):
+        spent.spend(str(number), now=0.0)
+    assert "0" not in spent
+    assert str(MAX_KEPT) in spent

@@ -1,0 +1,330 @@
+"""Sessions on a media side without sockets: connections that restart, are replaced or lost; what is told to whom."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from sfu.config import SfuConfig
+from sfu.core.transport_sdp import LocalTransport, RemoteTransport
+from sfu.plane.api import ProducerFlowing
+from sfu.plane.reference import ReferencePlane
+from sfu.shell.hub import Hub
+from sfu.shell.metrics import SfuMetrics
+from sfu.shell.player import Player
+from shared.errors import BadSdp, Refused
+from shared.messages.base import Message
+from shared.messages.codes import CloseCode, Refusal
+from shared.messages.media import (
+    Consumers,
+    PublicationEnded,
+    PublicationFlowing,
+    PublishAnswer,
+    PublishOffer,
+    Subscribe,
+    SubscribeAnswer,
+    SubscribeOffer,
+    TrackOffer,
+)
+from shared.messages.player import Failed
+from shared.rtc import sdp
+from shared.rtc.sdp import Direction, ExtensionUri, MediaSection
+from shared.tokens import SfuClaims
+
+OURS = sdp.Fingerprint("sha-256", ":".join(["AA"] * 32))
+
+
+def theirs(number: int) -> sdp.Fingerprint:
+    return sdp.Fingerprint("sha-256", ":".join([f"{number:02X}"] * 32))
+
+
+class FakePeer:
+    """A peer connection that goes nowhere."""
+
+    def __init__(self, plane: ReferencePlane, number: int, on_lost: Callable[[str], None]) -> None:
+        self.id = number
+        self.on_lost = on_lost
+        self.last_heard: float | None = None
+        self.closed = False
+        self.restarts = 0
+        self._plane = plane
+        plane.add_peer(number)
+
+    @property
+    def local(self) -> LocalTransport:
+        candidate = sdp.host_candidate("127.0.0.1", 7101)
+        return LocalTransport(
+            ufrag=f"u{self.id}r{self.restarts}", pwd="o" * 24, fingerprint=OURS, candidates=(candidate,)
+        )
+
+    def connect(self, remote: RemoteTransport) -> None: ...
+
+    def restart(self) -> None:
+        self.restarts += 1
+
+    async def close(self) -> None:
+        self.closed = True
+        self._plane.remove_peer(self.id)
+
+
+class FakeMedia:
+    """Peers that go nowhere, on a real plane."""
+
+    def __init__(self) -> None:
+        self.plane = ReferencePlane(send=lambda datagram, address: None, rng=random.Random(1))
+        self.peers: list[FakePeer] = []
+
+    def open(self, *, on_lost: Callable[[str], None]) -> FakePeer:
+        self.peers.append(FakePeer(self.plane, len(self.peers) + 1, on_lost))
+        return self.peers[-1]
+
+
+class FakeOutbox:
+    """Keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.sent: list[Message] = []
+        self.code: int | None = None
+
+    def send(self, message: Message) -> None:
+        self.sent.append(message)
+
+    def close(self, code: int, reason: str) -> None:
+        self.code = code
+
+    async def wait_closed(self, *, within_s: float) -> None: ...
+
+    def of(self, kind: type[Message]) -> list[Message]:
+        return [message for message in self.sent if isinstance(message, kind)]
+
+
+class World:
+    """A hub with a clock that the test moves."""
+
+    def __init__(self, **settings: object) -> None:
+        self.now = 100.0
+        self.media = FakeMedia()
+        self.left: list[str] = []
+        config = SfuConfig(secret="x" * 16, sfu="s", **settings)  # type: ignore[arg-type]
+        self.hub = Hub(
+            config, self.media, SfuMetrics(CollectorRegistry(), version="v"), rng=random.Random(2),
+            on_change=lambda: None, on_left=self.left.append, clock=lambda: self.now,
+        )  # fmt: skip
+
+    def enter(self, name: str, **grants: bool) -> tuple[Player, FakeOutbox]:
+        outbox = FakeOutbox()
+        claims = SfuClaims(sfu="s", room="r", player=name, identity=name, **grants)
+        return self.hub.enter(claims, f"token-{name}-{self.now}", outbox), outbox
+
+    def publish(
+        self,
+        player: Player,
+        *tracks: TrackOffer,
+        fingerprint: int = 1,
+        ufrag: str = "them",
+        named: tuple[TrackOffer, ...] = (),
+    ) -> None:
+        offer = sdp.describe(
+            [
+                MediaSection(
+                    kind=track.kind, mid=track.mid, direction=Direction.SENDONLY, ufrag=ufrag, pwd="t" * 24,
+                    fingerprints=(theirs(fingerprint),), setup="actpass", rtcp_mux=True,
+                    codecs=(sdp.opus(),) if track.kind == "audio" else (sdp.vp8(),),
+                    extensions=(sdp.Extension(id=1, uri=ExtensionUri.MID),),
+                )
+                for track in tracks
+            ],
+            session_id="1", version=1,
+        )  # fmt: skip
+        self.hub.publishing.offer(player, PublishOffer(sdp=sdp.write(offer), tracks=named or tracks), now=self.now)
+
+    def answer(self, player: Player, outbox: FakeOutbox) -> None:
+        """Take the last offer as a browser does."""
+        message = outbox.of(SubscribeOffer)[-1]
+        assert isinstance(message, SubscribeOffer)
+        sections = [
+            replace(
+                section,
+                direction=Direction.RECVONLY if section.direction is Direction.SENDONLY else Direction.INACTIVE,
+                setup="active", fingerprints=(theirs(9),), ufrag="them", pwd="t" * 24, ssrcs=(), fid_groups=(),
+            )
+            for section in sdp.parse(message.sdp).media
+        ]  # fmt: skip
+        text = sdp.write(sdp.describe(sections, session_id="1", version=1))
+        self.hub.subscribing.answer(player, SubscribeAnswer(sdp=text, negotiation=message.negotiation), now=self.now)
+
+
+MIC, CAM = TrackOffer(mid="0", publication="mic", kind="audio"), TrackOffer(mid="1", publication="cam", kind="video")
+
+
+@pytest.fixture
+async def world() -> World:
+    return World()
+
+
+def last_answer(outbox: FakeOutbox) -> sdp.SessionDescription:
+    message = outbox.of(PublishAnswer)[-1]
+    assert isinstance(message, PublishAnswer)
+    return sdp.parse(message.sdp)
+
+
+async def test_a_renegotiation_keeps_what_it_still_names_and_ends_the_rest(world: World) -> None:
+    alice, outbox = world.enter("alice")
+    world.publish(alice, MIC, CAM)
+    producers = {name: present.producer for name, present in alice.publications.items()}
+    world.publish(alice, MIC)
+    assert {name: present.producer for name, present in alice.publications.items()} == {"mic": producers["mic"]}
+    assert last_answer(outbox).version == 2
+    assert len(world.media.peers) == 1
+
+
+async def test_an_ice_restart_gets_new_credentials_on_the_same_connection(world: World) -> None:
+    alice, outbox = world.enter("alice")
+    world.publish(alice, MIC)
+    world.publish(alice, MIC, ufrag="them")
+    assert last_answer(outbox).media[0].ufrag == "u1r0"
+    world.publish(alice, MIC, ufrag="anew")
+    assert last_answer(outbox).media[0].ufrag == "u1r1"
+    assert len(world.media.peers) == 1
+
+
+async def test_a_new_connection_of_the_player_replaces_the_old_with_all_its_publications(world: World) -> None:
+    alice, outbox = world.enter("alice")
+    world.publish(alice, MIC, fingerprint=1)
+    old = alice.publications["mic"].producer
+    world.publish(alice, MIC, fingerprint=2)
+    await asyncio.sleep(0)
+    assert [peer.closed for peer in world.media.peers] == [True, False]
+    assert alice.publications["mic"].producer != old
+    assert last_answer(outbox).version == 1
+    assert list(world.hub.producers) == [alice.publications["mic"].producer]
+
+
+async def test_an_offer_that_cant_be_taken_changes_nothing_and_leaves_no_connection(world: World) -> None:
+    alice, _ = world.enter("alice")
+    world.publish(alice, MIC)
+    before, side = dict(alice.publications), alice.publishing
+    with pytest.raises(BadSdp):
+        world.publish(alice, MIC, fingerprint=2, named=(TrackOffer(mid="7", publication="mic"),))
+    await asyncio.sleep(0)
+    assert (alice.publications, alice.publishing) == (before, side)
+    assert [peer.closed for peer in world.media.peers] == [False, True]
+
+
+async def test_bounds_on_publications_and_subscriptions() -> None:
+    world = World(max_publications=1, max_subscriptions=2)
+    alice, _ = world.enter("alice")
+    with pytest.raises(Refused, match=Refusal.TOO_MANY):
+        world.publish(alice, MIC, CAM)
+    with pytest.raises(Refused, match=Refusal.TOO_MANY):
+        world.hub.subscribing.want(alice, Subscribe(publications=("a", "b", "c")), now=world.now)
+
+
+async def test_a_publisher_hears_when_it_flows_and_how_many_get_it(world: World) -> None:
+    alice, to_alice = world.enter("alice")
+    bob, to_bob = world.enter("bob")
+    world.publish(alice, MIC)
+    world.hub.subscribing.want(bob, Subscribe(publications=("mic",)), now=world.now)
+    world.answer(bob, to_bob)
+    world.hub.plane_events([ProducerFlowing(alice.publications["mic"].producer), ProducerFlowing(999)])
+    assert to_alice.sent[1:] == [Consumers(publication="mic", count=1), PublicationFlowing(publication="mic")]
+    world.hub.subscribing.want(bob, Subscribe(), now=world.now)
+    assert to_alice.sent[-1] == Consumers(publication="mic", count=0)
+    assert world.hub.consumers == 0
+
+
+async def test_who_comes_back_hears_again_what_it_may_have_missed(world: World) -> None:
+    alice, first = world.enter("alice")
+    world.publish(alice, MIC)
+    world.hub.websocket_lost(alice, first)
+    world.hub.plane_events([ProducerFlowing(alice.publications["mic"].producer)])
+    again, second = world.enter("alice")
+    world.hub.say_again(again)
+    assert again is alice
+    assert second.sent == [PublicationFlowing(publication="mic"), Consumers(publication="mic", count=0)]
+
+
+async def test_an_offer_that_was_lost_with_the_websocket_is_made_again(world: World) -> None:
+    alice, _ = world.enter("alice")
+    bob, first = world.enter("bob")
+    world.publish(alice, MIC)
+    world.hub.subscribing.want(bob, Subscribe(publications=("mic",)), now=world.now)
+    world.hub.websocket_lost(bob, first)
+    _, second = world.enter("bob")
+    world.hub.say_again(bob)
+    (offer,) = second.of(SubscribeOffer)
+    assert isinstance(offer, SubscribeOffer)
+    assert offer.negotiation == 2
+    world.answer(bob, second)
+    assert world.hub.consumers == 1
+
+
+async def test_an_answer_that_does_not_come_is_asked_for_again(world: World) -> None:
+    alice, _ = world.enter("alice")
+    bob, outbox = world.enter("bob")
+    world.publish(alice, MIC)
+    world.hub.subscribing.want(bob, Subscribe(publications=("mic",)), now=world.now)
+    world.now += 11
+    world.hub.sweep()
+    assert len(outbox.of(SubscribeOffer)) == 2
+
+
+async def test_a_lost_publish_connection_ends_its_publications_and_not_the_session(world: World) -> None:
+    alice, to_alice = world.enter("alice")
+    bob, to_bob = world.enter("bob")
+    world.publish(alice, MIC)
+    world.hub.subscribing.want(bob, Subscribe(publications=("mic",)), now=world.now)
+    world.answer(bob, to_bob)
+    world.media.peers[0].on_lost("consent-lost")
+    assert to_alice.of(Failed)[-1].code == "consent-lost"  # type: ignore[attr-defined]
+    assert to_bob.of(PublicationEnded) == [PublicationEnded(publication="mic")]
+    assert world.hub.consumers == 0
+    assert set(world.hub.players) == {"alice", "bob"}
+    world.publish(alice, MIC)
+    assert world.hub.producers
+
+
+async def test_a_lost_subscribe_connection_is_opened_anew_by_the_next_wish(world: World) -> None:
+    alice, _ = world.enter("alice")
+    bob, to_bob = world.enter("bob")
+    world.publish(alice, MIC)
+    wish = Subscribe(publications=("mic",))
+    world.hub.subscribing.want(bob, wish, now=world.now)
+    world.answer(bob, to_bob)
+    world.media.peers[1].on_lost("closed-by-peer")
+    assert world.hub.consumers == 0
+    world.hub.subscribing.want(bob, wish, now=world.now)
+    world.answer(bob, to_bob)
+    assert world.hub.consumers == 1
+    assert len(world.media.peers) == 3
+
+
+async def test_a_session_ends_with_everything_that_was_its_own(world: World) -> None:
+    alice, _ = world.enter("alice")
+    bob, to_bob = world.enter("bob")
+    world.publish(alice, MIC)
+    world.hub.subscribing.want(bob, Subscribe(publications=("mic",)), now=world.now)
+    world.answer(bob, to_bob)
+    world.hub.leave(bob)
+    world.hub.leave(alice)
+    world.hub.leave(alice)
+    await asyncio.sleep(0)
+    assert (world.hub.players, world.hub.rooms, world.hub.producers) == ({}, {}, {})
+    assert all(peer.closed for peer in world.media.peers)
+    snapshot = world.media.plane.snapshot()
+    assert (snapshot.peers, snapshot.producers, snapshot.consumers) == ((), (), ())
+    assert world.left == ["left", "left"]
+    assert world.hub.emptied.is_set()
+
+
+async def test_a_newer_websocket_replaces_the_older(world: World) -> None:
+    alice, first = world.enter("alice")
+    _, second = world.enter("alice")
+    assert first.code == CloseCode.REPLACED
+    world.hub.websocket_lost(alice, first)
+    assert alice.outbox is second, "the end of the old one says nothing of the new one"

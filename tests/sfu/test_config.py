@@ -1,0 +1,41 @@
+"""Settings that can't be used are named together with the fix."""
+
+from __future__ import annotations
+
+import pytest
+
+from sfu.config import SfuConfig
+from shared.errors import BadSetting
+
+SECRET = "0123456789abcdef"
+
+
+def test_the_defaults_only_lack_a_secret() -> None:
+    with pytest.raises(BadSetting, match="SLUICE_SECRET"):
+        SfuConfig().check()
+    SfuConfig(secret=SECRET).check()
+
+
+def test_ids_made_up_are_different() -> None:
+    assert SfuConfig().sfu != SfuConfig().sfu
+
+
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        ({"drain_max_s": 3600.0}, "drain_max_s"),
+        ({"ws_port": 70000}, "ws_port"),
+        ({"links": 0}, "links"),
+        ({"cpu_guard": 1.5}, "cpu_guard"),
+        ({"egress_ceiling_mbps": float("nan")}, "egress_ceiling_mbps"),
+        ({"sfu": "two words"}, "sfu"),
+        ({"sfu": ""}, "sfu"),
+        ({"routers": ("http://router",)}, "routers"),
+        ({"announced_ws": "sfu.example"}, "announced_ws"),
+        ({"announced_ip": ("sfu.example",)}, "announced_ip"),
+        ({"announced_ip": ("0.0.0.0",)}, "announced_ip"),
+    ],
+)
+def test_a_bad_setting_is_named(settings: dict[str, object], named: str) -> None:
+    with pytest.raises(BadSetting, match=named):
+        SfuConfig(secret=SECRET, **settings).check()  # type: ignore[arg-type]
