@@ -8,7 +8,7 @@ import typing
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shared.errors import BadMessage, UnknownMessage
@@ -108,6 +108,7 @@ json_values = st.recursive(
 
 
 @readers
+@settings(max_examples=50)
 @given(data=st.data())
 def test_any_fields_under_a_known_tag_are_a_message_or_one_of_two_errors(
     reader: Reader[object], data: st.DataObject

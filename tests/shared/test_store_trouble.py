@@ -380,6 +380,17 @@ async def test_every_record_has_a_lifetime(server: EmbeddedRedis, store: Store) 
     assert without == {store.keys.sfus, store.keys.routers}
 
 
+async def test_ids_without_a_record_leave_the_index_when_it_is_read(server: EmbeddedRedis, store: Store) -> None:
+    keys = store.keys
+    await store.put_sfu(SfuState(address="ws://a", sfu="a", incarnation=1))
+    await store.put_router(RouterRecord(router="r1"))
+    for index in (keys.sfus, keys.routers):
+        await do(server.url, "SADD", index, *(f"gone-{number}" for number in range(300)))
+    assert [state.sfu for state in await store.read_sfus()] == ["a"]
+    assert [router.router for router in await store.read_routers()] == ["r1"]
+    assert await do(server.url, "SCARD", keys.sfus) == await do(server.url, "SCARD", keys.routers) == 1
+
+
 async def test_orders_that_are_over_are_not_read_and_go_at_the_next_one(server: EmbeddedRedis, store: Store) -> None:
     key = store.keys.exits
     await do(server.url, "HSET", key, "sfu:a", '{"scope":"sfu","target":"a","at":1000.5}', "sfu:b", "nonsense")
