@@ -9,7 +9,17 @@ import { Emitter } from "./emitter.js";
 import { Backoff } from "./jitter.js";
 import { MediaLink } from "./media-link.js";
 
-const PASSED_ON = ["entered", "flowing", "consumers", "track", "track-gone", "ended", "please-move", "refused"];
+const PASSED_ON = [
+  "entered",
+  "flowing",
+  "consumers",
+  "track",
+  "track-gone",
+  "ended",
+  "please-move",
+  "refused",
+  "unsubscribed",
+];
 
 export class LinkPool extends Emitter {
   #links = new Map(); // sfu -> MediaLink

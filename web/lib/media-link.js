@@ -1,7 +1,8 @@
 /**
  * Everything between the player and one SFU: a websocket, a publish and a subscribe connection.
  *
- * What is asked for before the SFU has let us in is sent right behind `enter`, which saves a round trip.
+ * What is asked for before the SFU has let us in is sent right behind `enter`, which saves a round trip. A websocket
+ * that breaks is opened once more at once, with the same token: the SFU has kept the session and its media meanwhile.
  *
  * Events:  "entered" {}                  the SFU let us in, or replaced our grants
  *          "flowing" {publication, generation}
@@ -9,12 +10,13 @@
  *          "track" / "track-gone"        see subscriber.js
  *          "ended" {publication}         a publication is no longer on this SFU
  *          "please-move" {withinMs, incarnation, revision}
+ *          "unsubscribed" {}             the subscribe connection broke and is opened anew; its tracks are gone
  *          "refused" {code, message}     something we asked for was refused; the link lives
  *          "lost" {reason}               the link is over, told once: "closed", "terminating", "refused", ...
  */
 
 import { Emitter } from "./emitter.js";
-import { Close, read, write } from "./protocol.js";
+import { Close, read, REFUSALS, write } from "./protocol.js";
 import { Publisher } from "./publisher.js";
 import { Subscriber } from "./subscriber.js";
 
@@ -22,12 +24,22 @@ import { Subscriber } from "./subscriber.js";
 export const SILENCE_MS = 4000;
 /** Keeps proxies from closing an idle websocket, and finds one that is dead [ms]. */
 export const PING_MS = 5000;
+/** After these the SFU will not have us back. */
+const FINAL = new Set([
+  Close.TERMINATING,
+  Close.REPLACED,
+  Close.REFUSED,
+  Close.BAD_TOKEN,
+  Close.BAD_MESSAGE,
+  Close.NO_JOIN,
+]);
 
 export class MediaLink extends Emitter {
-  #socket;
+  #socket = null;
   #outbox = [];
   #over = false;
-  #subscribed = "";
+  #mayReturn = false; // the SFU has let us in over this websocket
+  #subscribed = [];
   #timers = new Map();
   #publisher = null;
   #subscriber = null;
@@ -37,20 +49,35 @@ export class MediaLink extends Emitter {
   /** @param {{sfu: string, address: string, token: string, WebSocketClass?: typeof WebSocket}} options */
   constructor({ sfu, address, token, WebSocketClass = globalThis.WebSocket }) {
     super();
-    this.sfu = sfu;
-    this.#outbox.push(write("enter", { token }));
-    this.#socket = new WebSocketClass(address);
-    this.#socket.onopen = () => this.#flush();
-    this.#socket.onmessage = ({ data }) => this.#receive(data);
-    this.#socket.onclose = ({ code }) => this.#lose(this.#reason(code));
+    Object.assign(this, { sfu, address, token, WebSocketClass });
+    this.#connect();
   }
 
-  get isOver() {
-    return this.#over;
+  #connect() {
+    const socket = new this.WebSocketClass(this.address);
+    this.#socket = socket;
+    this.#mayReturn = false;
+    this.#unanswered = 0;
+    this.#outbox = [write("enter", { token: this.token })];
+    socket.onopen = () => this.#flush();
+    socket.onmessage = ({ data }) => this.#receive(data);
+    socket.onclose = ({ code }) => this.#closed(socket, code);
+  }
+
+  #closed(socket, code) {
+    if (socket !== this.#socket || this.#over) return;
+    if (!this.#mayReturn || FINAL.has(code) || this.#refusal) {
+      this.#lose(this.#reason(code));
+      return;
+    }
+    this.#connect();
+    this.#send("subscribe", { publications: this.#subscribed });
+    this.#publisher?.sayAgain();
   }
 
   /** A visit becomes the player's home: replace what we may do here. */
   enterAgain(token) {
+    this.token = token;
     this.#send("enter", { token });
   }
 
@@ -85,8 +112,8 @@ export class MediaLink extends Emitter {
   /** Subscribe to exactly this set. */
   subscribe(publications) {
     const list = [...publications].sort();
-    if (list.join() === this.#subscribed) return;
-    this.#subscribed = list.join();
+    if (list.join() === this.#subscribed.join()) return;
+    this.#subscribed = list;
     this.#send("subscribe", { publications: list });
   }
 
@@ -154,7 +181,9 @@ export class MediaLink extends Emitter {
 
   #ping() {
     if (this.#unanswered >= 2) {
-      this.#lose("no answer to pings");
+      const silent = this.#socket;
+      silent.close(); // whose own close event would wait for an answer, too
+      this.#closed(silent, Close.IDLE);
       return;
     }
     this.#unanswered++;
@@ -175,7 +204,10 @@ export class MediaLink extends Emitter {
   }
 
   #handlers = {
-    entered: () => this.emit("entered", {}),
+    entered: () => {
+      this.#mayReturn = true;
+      this.emit("entered", {});
+    },
     "publish-answer": (message) => this.#publisher?.answer(message),
     "subscribe-offer": (message) => {
       this.#subscribing()
@@ -191,11 +223,23 @@ export class MediaLink extends Emitter {
     closing: () => {
       this.#refusal = "terminating";
     },
-    error: ({ code, message }) => {
-      this.#refusal = code;
-      this.emit("refused", { code, message });
+    error: ({ code, message, request }) => {
+      const isBroken = !REFUSALS.has(code);
+      if (isBroken && request === "subscribe") this.#subscribeAnew();
+      else if (isBroken && request === "publish-offer") this.#lose(`publishing: ${code}`);
+      else {
+        if (!this.#mayReturn) this.#refusal = code;
+        this.emit("refused", { code, message });
+      }
     },
   };
+
+  #subscribeAnew() {
+    this.#subscriber?.close();
+    this.#subscriber = null;
+    this.emit("unsubscribed", {});
+    this.#send("subscribe", { publications: this.#subscribed });
+  }
 
   #reason(code) {
     if (code === Close.TERMINATING) return "terminating";

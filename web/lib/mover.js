@@ -178,7 +178,7 @@ export class Mover {
   }
 
   #switchIfAllFlow() {
-    const { flowing, target, generation, leave, startedAt } = this.#attempt;
+    const { flowing, target, generation, leave, retrying, startedAt } = this.#attempt;
     if ([...this.#publications].some(([id, { live }]) => live && !flowing.has(id))) return;
     const old = this.#home;
     this.#home = { ...target, generation };
@@ -189,7 +189,7 @@ export class Mover {
     if (old) {
       this.#leaving.add(old.sfu, { now: this.#now, startedAt });
       this.#cordons.choose(old.sfu, null);
-    } else if (leave) this.#ended(leave.sfu, startedAt);
+    } else if (leave ?? retrying) this.#ended((leave ?? retrying).sfu, startedAt);
   }
 
   #announce(publication) {

@@ -19,28 +19,22 @@
  *          "over"  {code, advice}   the session has ended and will not come back by itself
  */
 
-import { Copies } from "./copies.js";
+import { Display } from "./display.js";
 import { Emitter } from "./emitter.js";
-import { wallClock } from "./frame-tap.js";
-import { GapLedger } from "./gaps.js";
 import { LinkPool } from "./link-pool.js";
 import { Mover } from "./mover.js";
+import { Phase } from "./phase.js";
 import { presenceOf, randomId } from "./protocol.js";
 import { RouterConnection } from "./router-connection.js";
 import { deskRule } from "./rule.js";
-import { Subscriptions } from "./subscriptions.js";
 
-/** A switch is over this long after the new copy was shown: late frames of the old one have come by then [ms]. */
-const SWITCH_SETTLES_MS = 500;
 const MOVE = "move";
 
 export class Player extends Emitter {
   #router;
   #mover;
   #pool;
-  #copies;
-  #subscriptions = new Subscriptions();
-  #gaps = new GapLedger();
+  #display = new Display();
   #sources = new Map(); // publication -> Source with `source`
   #announced = new Map(); // publication -> record, what the room has been told
   #players = new Map();
@@ -49,7 +43,6 @@ export class Player extends Emitter {
   #timer = null;
   #told = false;
   #lastMove = null;
-  #switches = new Map(); // publication -> the last switch of its copies, the newest last
   #timings = {};
 
   /**
@@ -66,7 +59,6 @@ export class Player extends Emitter {
     const facts = () => this.#resumeFacts();
     this.#router = new RouterConnection({ routers, token, facts, rng, shuffle });
     this.#pool = new LinkPool({ requestAccess: (sfu) => this.#requestAccess(sfu), rng });
-    this.#copies = new Copies();
     this.#listen();
   }
 
@@ -131,7 +123,7 @@ export class Player extends Emitter {
 
   /** After a click: play the sound that the browser has held back. */
   resumeSound() {
-    this.#copies.resumeSound();
+    this.#display.resumeSound();
     this.#changed();
   }
 
@@ -145,7 +137,7 @@ export class Player extends Emitter {
     clearTimeout(this.#timer);
     this.#router.close();
     this.#pool.close();
-    this.#copies.close();
+    this.#display.close();
   }
 
   /** All that a page shows, as plain values. Times are milliseconds from now. */
@@ -165,14 +157,14 @@ export class Player extends Emitter {
       cordon: cordon && { ...cordon, asksInMs: inMs(cordon.asksAt), endsInMs: inMs(cordon.endsAt) },
       links: this.#pool.sfus(),
       players: [...this.#players.values()],
-      publications: this.#subscriptions.list(),
+      publications: this.#display.list(),
       published: [...this.#announced.values()],
       lastMove: this.#lastMove,
-      switches: [...this.#switches.values()],
-      moveGaps: this.#gaps.has(MOVE) ? this.#gaps.read(MOVE, { nowMs: wallClock() }) : null,
-      gapsAreExact: this.#copies.tap.isExact,
-      soundBlocked: this.#copies.isSoundBlocked,
-      timings: this.#timings,
+      switches: this.#display.switches(),
+      moveGaps: this.#display.readWindow(MOVE),
+      gapsAreExact: this.#display.gapsAreExact,
+      soundBlocked: this.#display.isSoundBlocked,
+      timings: { ...this.#timings, firstVideoAt: this.#display.firstVideoAt },
     };
   }
 
@@ -180,8 +172,8 @@ export class Player extends Emitter {
    * What the browser counts of each copy, and the gaps since the beginning.
    * @returns {Promise<{copies: object[], gaps: object}>}
    */
-  async stats() {
-    return { copies: await this.#copies.stats(), gaps: this.#gaps.overall() };
+  stats() {
+    return this.#display.stats();
   }
 
   // --- what comes in ---
@@ -198,14 +190,19 @@ export class Player extends Emitter {
     for (const type of ["entered", "flowing", "consumers", "please-move"]) {
       this.#pool.on(type, (detail) => this.#move({ ...detail, type }));
     }
-    this.#pool.on("track", (detail) => this.#trackArrived(detail));
-    this.#pool.on("track-gone", ({ sfu, publication, mid }) => this.#trackGone(sfu, publication, mid));
-    this.#pool.on("ended", ({ sfu, publication }) => this.#show(this.#subscriptions.copyEnded({ sfu, publication })));
+    this.#pool.on("track", (detail) => this.#display.trackArrived(detail));
+    this.#pool.on("track-gone", (detail) => this.#display.trackGone(detail));
+    this.#pool.on("ended", (detail) => this.#display.ended(detail));
     this.#pool.on("refused", (detail) => this.#refusedBySfu(detail));
-    this.#pool.on("lost", (detail) => this.#linkLost(detail));
-    this.#copies.on("ready", (detail) => this.#show(this.#subscriptions.firstMedia(detail)));
-    this.#copies.on("frames", (frames) => frames.forEach((frame) => this.#gaps.arrive(frame)));
-    this.#copies.on("sound-blocked", () => this.#changed());
+    this.#pool.on("unsubscribed", ({ sfu }) => this.#display.lost(sfu));
+    this.#pool.on("lost", ({ sfu, reason }) => {
+      this.#display.lost(sfu);
+      this.#move({ type: "link-lost", sfu, reason });
+    });
+    this.#display.on("changed", () => this.#reconcile());
+    for (const name of ["copy", "track", "ended", "switched"]) {
+      this.#display.on(name, (detail) => this.emit(name, detail));
+    }
   }
 
   #welcome(message) {
@@ -215,10 +212,9 @@ export class Player extends Emitter {
       this.#move({ type: "rejoined" });
     }
     this.#session = message;
-    this.#subscriptions.self.add(message.player);
+    this.#display.isSelf(message.player);
     this.#players = new Map(message.snapshot.players.map((player) => [player.player, player]));
-    const now = performance.now();
-    this.#show(message.can_subscribe ? this.#subscriptions.snapshot(message.snapshot.publications, { now }) : []);
+    if (message.can_subscribe) this.#display.snapshot(message.snapshot.publications);
     for (const notice of message.cordoned) this.#fromRouter["cordoned-sfu"](notice);
     if (message.assignment) this.#move({ ...message.assignment, request: "", type: "assigned" });
     // What the router may have missed while we were away.
@@ -234,12 +230,12 @@ export class Player extends Emitter {
     },
     "room-snapshot": ({ players, publications }) => {
       this.#players = new Map(players.map((player) => [player.player, player]));
-      this.#show(this.#subscriptions.snapshot(publications, { now: performance.now() }));
+      if (this.#session.can_subscribe) this.#display.snapshot(publications);
     },
     "room-update": (message) => {
       for (const player of message.players) this.#players.set(player.player, player);
       for (const player of message.left) this.#players.delete(player);
-      if (this.#session.can_subscribe) this.#show(this.#subscriptions.update(message));
+      if (this.#session.can_subscribe) this.#display.update(message);
     },
     "cordoned-sfu": ({ sfu, incarnation, revision, reason, asks_in_s, ends_in_s }) => {
       const ms = (seconds) => (seconds === null ? null : seconds * 1000);
@@ -263,12 +259,6 @@ export class Player extends Emitter {
   #refusedBySfu({ sfu, code, message }) {
     this.emit("trouble", { code, message: message || `${sfu} refused: ${code}` });
     if (this.#mover.state().target === sfu) this.#move({ type: "link-lost", sfu, reason: code });
-  }
-
-  #linkLost({ sfu, reason }) {
-    for (const copy of this.#copies.of(sfu)) this.#copies.freeze(copy);
-    this.#show(this.#subscriptions.linkLost({ sfu }));
-    this.#move({ type: "link-lost", sfu, reason });
   }
 
   #end(detail) {
@@ -312,15 +302,16 @@ export class Player extends Emitter {
     },
     release: ({ sfu }) => this.#pool.get(sfu)?.stopPublishing([...this.#sources.keys()]),
     "move-began": (effect) => {
-      if (!this.#gaps.has(MOVE)) this.#gaps.open(MOVE);
+      // The first assignment is no move: nothing is left, and there is nothing to have a gap in yet.
+      if (effect.leave) this.#display.openWindow(MOVE);
       this.emit("move-began", effect);
     },
     "move-failed": (effect) => {
-      if (this.#mover.state().phase === "settled") this.#gaps.close(MOVE, { nowMs: wallClock() });
+      if (this.#mover.state().phase === Phase.SETTLED) this.#display.closeWindow(MOVE);
       this.emit("move-failed", effect);
     },
     "move-ended": ({ sfu, left, tookMs }) => {
-      const { audioMs, videoMs } = this.#gaps.close(MOVE, { nowMs: wallClock() });
+      const { audioMs, videoMs } = this.#display.closeWindow(MOVE);
       this.#lastMove = { sfu, left, tookMs, audioMs, videoMs, steps: this.#mover.state().steps };
       this.#router.send("moved", { sfu, left, took_ms: tookMs, audio_gap_ms: audioMs, video_gap_ms: videoMs });
       this.emit("moved", this.#lastMove);
@@ -329,67 +320,6 @@ export class Player extends Emitter {
 
   #announce({ publication, kind, source, sfu, generation }) {
     this.#router.send("publish", { publication, kind, source, sfu, generation });
-  }
-
-  // --- showing ---
-
-  #trackArrived({ sfu, publication, kind, mid, receiver }) {
-    const copy = this.#copies.add({ publication, sfu, kind, mid, receiver });
-    const { element } = this.#copies.get(copy);
-    const record = this.#subscriptions.record(publication);
-    const window = `switch ${publication}`;
-    if (record && !this.#gaps.has(window)) this.#gaps.open(window, { publication });
-    const effects = this.#subscriptions.trackArrived({ publication, sfu, copy });
-    if (!effects.some((effect) => effect.copy === copy)) {
-      this.emit("copy", { publication, copy, kind, player: record.player, element });
-    }
-    this.#show(effects);
-  }
-
-  #trackGone(sfu, publication, mid) {
-    const copy = this.#copies.at(sfu, mid);
-    if (copy === null) return;
-    this.#copies.freeze(copy);
-    this.#show(this.#subscriptions.copyEnded({ sfu, publication, copy }));
-  }
-
-  #show(effects) {
-    for (const { do: name, ...effect } of effects) this.#shows[name](effect);
-    this.#reconcile();
-  }
-
-  #shows = {
-    show: ({ publication, copy, instead }) => {
-      const { element, receiver, kind, sfu } = this.#copies.get(copy);
-      const { player } = this.#subscriptions.record(publication);
-      if (kind === "video") this.#timings.firstVideoAt ??= performance.now();
-      const from = instead && this.#copies.get(instead)?.sfu;
-      this.#copies.show(copy, instead);
-      this.emit("track", { publication, copy, kind, player, element, track: receiver.track });
-      const copies = { from: instead, to: copy };
-      setTimeout(() => this.#switched({ publication, player, kind, from, to: sfu }, copies), SWITCH_SETTLES_MS);
-    },
-    retire: ({ copy }) => this.#copies.remove(copy),
-    gone: ({ publication }) => {
-      this.#gaps.end(publication);
-      this.#switches.delete(publication);
-      this.emit("ended", { publication });
-    },
-  };
-
-  #switched(change, copies) {
-    const { publication, kind, from } = change;
-    const window = `switch ${publication}`;
-    if (!this.#gaps.has(window)) return;
-    const { audioMs, videoMs } = this.#gaps.close(window, { nowMs: wallClock() });
-    if (!from) return;
-    const overlapMs = this.#gaps.overlap(publication, copies);
-    this.#gaps.forgetCopy(publication, copies.from);
-    const done = { ...change, gapMs: kind === "audio" ? audioMs : videoMs, overlapMs };
-    this.#switches.delete(publication); // so that the newest is the last
-    this.#switches.set(publication, done);
-    this.emit("switched", done);
-    this.#changed();
   }
 
   // --- keeping it all together ---
@@ -405,19 +335,19 @@ export class Player extends Emitter {
   }
 
   #reconcile() {
-    this.#pool.reconcile(this.#subscriptions.desired(), this.#mover.links());
+    this.#pool.reconcile(this.#display.desired(), this.#mover.links());
     this.#schedule();
     this.#changed();
   }
 
   #schedule() {
     clearTimeout(this.#timer);
-    const at = [this.#mover.nextDeadline(), this.#subscriptions.nextDeadline()].filter((time) => time !== null);
+    const at = [this.#mover.nextDeadline(), this.#display.nextDeadline()].filter((time) => time !== null);
     if (!at.length) return;
     // A millisecond late rather than early: a timer that fires early would find nothing to do.
     const inMs = Math.max(0, Math.min(...at) - performance.now()) + 1;
     this.#timer = setTimeout(() => {
-      this.#show(this.#subscriptions.tick({ now: performance.now() }));
+      this.#display.tick();
       this.#move({ type: "tick" });
     }, inMs);
   }

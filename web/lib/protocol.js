@@ -18,6 +18,19 @@ export const Close = Object.freeze({
   IDLE: 4013,
 });
 
+/** Words in `error.code` that say no to a request. Every other word tells of something that broke. */
+export const REFUSALS = new Set([
+  "sfu-cordoned",
+  "sfu-terminating",
+  "no-sfu",
+  "not-allowed",
+  "not-in-room",
+  "too-many",
+  "bad-sdp",
+  "stale",
+  "unknown-sfu",
+]);
+
 /** What a person can do about a close code; shown as it is. */
 export const CLOSE_ADVICE = Object.freeze({
   [Close.REPLACED]: "You joined this room from another window or device. Use that one, or join again here.",

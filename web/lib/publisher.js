@@ -12,7 +12,7 @@ const PREFERRED = { audio: "audio/opus", video: "video/vp8" };
 export class Publisher {
   #transceivers = new Map(); // publication -> RTCRtpTransceiver
   #negotiation = 0;
-  #answered = null; // resolves with the answer to the offer in flight
+  #inFlight = null; // {offer, resolve} until the offer is answered
   #running = null;
   #wanted = null;
 
@@ -51,10 +51,12 @@ export class Publisher {
         return { mid: this.#transceivers.get(publication).mid, publication, kind, generation };
       });
       const negotiation = ++this.#negotiation;
-      const answer = new Promise((resolve) => (this.#answered = { negotiation, resolve }));
-      this.send("publish-offer", { sdp: this.pc.localDescription.sdp, negotiation, tracks });
-      const { sdp } = await answer;
-      if (this.pc.signalingState === "closed") return;
+      const offer = { sdp: this.pc.localDescription.sdp, negotiation, tracks };
+      const answer = new Promise((resolve) => (this.#inFlight = { offer, resolve }));
+      this.sayAgain();
+      const sdp = await answer;
+      this.#inFlight = null;
+      if (sdp === null) return;
       await this.pc.setRemoteDescription({ type: "answer", sdp });
     }
   }
@@ -77,7 +79,12 @@ export class Publisher {
 
   /** The SFU answered; an answer to an older offer is ignored. */
   answer({ sdp, negotiation }) {
-    if (this.#answered?.negotiation === negotiation) this.#answered.resolve({ sdp });
+    if (this.#inFlight?.offer.negotiation === negotiation) this.#inFlight.resolve(sdp);
+  }
+
+  /** Send the offer in flight, if there is one: on a new websocket the SFU may not have heard it. */
+  sayAgain() {
+    if (this.#inFlight) this.send("publish-offer", this.#inFlight.offer);
   }
 
   /** Stop to send everything and free the encoders; the connection stays for whatever is published here next. */
@@ -94,7 +101,7 @@ export class Publisher {
   close() {
     this.#wanted = null;
     this.pc.close();
-    this.#answered?.resolve({ sdp: "" });
+    this.#inFlight?.resolve(null);
   }
 }
 

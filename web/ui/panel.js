@@ -65,9 +65,10 @@ function noticeText({ decision, asked, choice, target }, isMoving) {
 }
 
 function renderMove({ move, lastMove, moveGaps, gapsAreExact }) {
-  const steps = move.steps;
-  $("move").hidden = !move.decision && !lastMove && !steps.length;
-  setText($("move-title"), move.leaving.length ? "Letting the old SFU go" : lastMove && !moveGaps ? "Last move" : "Move");
+  const gaps = moveGaps ?? lastMove;
+  const steps = gaps ? move.steps : [];
+  $("move").hidden = !move.decision && !gaps;
+  setText($("move-title"), moveGaps || !lastMove ? "Move" : "Last move");
   setText($("decision"), decisionText(move));
   const start = steps[0]?.atMs ?? 0;
   const key = JSON.stringify(steps);
@@ -75,7 +76,6 @@ function renderMove({ move, lastMove, moveGaps, gapsAreExact }) {
     $("steps").dataset.key = key;
     $("steps").replaceChildren(...steps.map(({ step, atMs }) => renderStep(step, atMs - start)));
   }
-  const gaps = moveGaps ?? lastMove;
   $("gaps").hidden = !gaps;
   setText($("gap-audio"), milliseconds(gaps?.audioMs));
   setText($("gap-video"), milliseconds(gaps?.videoMs));

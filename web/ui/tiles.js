@@ -3,7 +3,7 @@
 import { make, paintBadge } from "./format.js";
 
 export class Tiles {
-  #tiles = new Map(); // player -> {root, badge, name, initials}
+  #tiles = new Map(); // player -> {root, label, badge, name, initials}
 
   /** @param {HTMLElement} grid */
   constructor(grid) {
@@ -12,13 +12,13 @@ export class Tiles {
 
   /** A copy has arrived for a player: mount its element, unseen until it is shown. */
   mount(player, element) {
-    this.#tile(player).root.prepend(element);
+    this.#tile(player).label.before(element);
   }
 
   /** One's own picture, straight from its source. */
   preview(player, stream) {
     const video = make("video", { autoplay: true, muted: true, playsInline: true, srcObject: stream });
-    this.#tile(player).root.prepend(video);
+    this.#tile(player).label.before(video);
   }
 
   /** Bring names and badges up to date; players who have left lose their tile. */
@@ -52,11 +52,10 @@ export class Tiles {
     const badge = make("span", { className: "badge", hidden: true });
     const initials = make("span", { className: "initials", ariaHidden: "true" });
     const label = make("div", { className: "label" }, name, badge);
-    const root = make("article", { className: "tile" }, label);
-    root.prepend(initials);
+    const root = make("article", { className: "tile" }, initials, label);
     root.dataset.player = player;
     this.grid.append(root);
-    const tile = { root, badge, name, initials };
+    const tile = { root, label, badge, name, initials };
     this.#tiles.set(player, tile);
     return tile;
   }

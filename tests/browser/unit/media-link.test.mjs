@@ -1,0 +1,166 @@
+// The websocket of one SFU: web/lib/media-link.js, with a websocket that the test plays and no media.
+
+import assert from "node:assert/strict";
+import { mock, test } from "node:test";
+
+import { MediaLink, PING_MS } from "../../../web/lib/media-link.js";
+
+function play(t) {
+  mock.timers.enable({ apis: ["setTimeout"] });
+  t.after(() => mock.timers.reset());
+  const sockets = [];
+  class Socket {
+    constructor(url) {
+      Object.assign(this, { url, readyState: 0, sent: [] });
+      sockets.push(this);
+    }
+    send(frame) {
+      this.sent.push(JSON.parse(frame));
+    }
+    close() {
+      this.readyState = 3;
+    }
+    open() {
+      this.readyState = 1;
+      this.onopen();
+      return this;
+    }
+    hear(message) {
+      this.onmessage({ data: JSON.stringify(message) });
+      return this;
+    }
+    die(code = 1006) {
+      this.readyState = 3;
+      this.onclose({ code, reason: "" });
+    }
+  }
+  const link = new MediaLink({ sfu: "sfu-a", address: "ws://a/media", token: "t1", WebSocketClass: Socket });
+  const heard = [];
+  for (const name of ["entered", "lost", "refused", "unsubscribed"]) {
+    link.on(name, (detail) => heard.push([name, detail.reason ?? detail.code ?? null]));
+  }
+  return { link, sockets, heard, get last() { return sockets.at(-1); } };
+}
+
+const entered = (table) => table.last.open().hear({ type: "entered", sfu: "sfu-a" });
+const types = (socket) => socket.sent.map(({ type }) => type);
+
+test("what is asked for early goes out right behind enter", (t) => {
+  const table = play(t);
+  table.link.subscribe(new Set(["b", "a"]));
+  table.last.open();
+  assert.deepEqual(types(table.last), ["enter", "subscribe"]);
+  assert.deepEqual(table.last.sent[1].publications, ["a", "b"]);
+});
+
+test("the same set is not subscribed to twice", (t) => {
+  const table = play(t);
+  entered(table);
+  for (let i = 0; i < 3; i++) table.link.subscribe(["a"]);
+  assert.deepEqual(types(table.last), ["enter", "subscribe"]);
+});
+
+test("a websocket that breaks is opened once more, with the same token and the same wishes", (t) => {
+  const table = play(t);
+  entered(table);
+  table.link.subscribe(["a"]);
+  table.last.die();
+  table.last.open();
+  assert.equal(table.sockets.length, 2);
+  assert.deepEqual(table.last.sent, [{ type: "enter", token: "t1" }, { type: "subscribe", publications: ["a"] }]);
+  table.last.hear({ type: "entered", sfu: "sfu-a" });
+  assert.deepEqual(table.heard.map(([name]) => name), ["entered", "entered"]);
+});
+
+test("one that breaks again before the SFU has let us in is lost", (t) => {
+  const table = play(t);
+  entered(table);
+  table.last.die();
+  table.last.die();
+  assert.equal(table.sockets.length, 2);
+  assert.deepEqual(table.heard.at(-1), ["lost", "closed"]);
+});
+
+test("one that never opened is lost at once", (t) => {
+  const table = play(t);
+  table.last.die();
+  assert.deepEqual(table.heard, [["lost", "closed"]]);
+});
+
+for (const [code, reason] of [[4012, "terminating"], [4001, "replaced"], [4003, "closed"]]) {
+  test(`a close with ${code} is final`, (t) => {
+    const table = play(t);
+    entered(table);
+    table.last.die(code);
+    assert.deepEqual(table.heard.at(-1), ["lost", reason]);
+    assert.equal(table.sockets.length, 1);
+  });
+}
+
+test("a refusal at the door is the reason of the loss", (t) => {
+  const table = play(t);
+  table.last.open().hear({ type: "error", code: "sfu-cordoned" });
+  table.last.die(4011);
+  assert.deepEqual(table.heard, [["refused", "sfu-cordoned"], ["lost", "sfu-cordoned"]]);
+});
+
+test("a refusal later on does not end the link", (t) => {
+  const table = play(t);
+  entered(table);
+  table.last.hear({ type: "error", code: "too-many", request: "subscribe" });
+  table.last.die();
+  assert.equal(table.sockets.length, 2);
+});
+
+test("an SFU that says it closes is not tried again", (t) => {
+  const table = play(t);
+  entered(table);
+  table.last.hear({ type: "closing", reason: "terminating" });
+  table.last.die(1006);
+  assert.deepEqual(table.heard.at(-1), ["lost", "terminating"]);
+});
+
+test("a broken subscribe connection is asked for anew, and the link lives", (t) => {
+  const table = play(t);
+  entered(table);
+  table.link.subscribe(["a"]);
+  table.last.hear({ type: "error", code: "consent-lost", request: "subscribe" });
+  assert.deepEqual(types(table.last), ["enter", "subscribe", "subscribe"]);
+  assert.deepEqual(table.heard.at(-1), ["unsubscribed", null]);
+});
+
+test("a broken publish connection loses the link", (t) => {
+  const table = play(t);
+  entered(table);
+  table.last.hear({ type: "error", code: "consent-lost", request: "publish-offer" });
+  assert.deepEqual(table.heard.at(-1), ["lost", "publishing: consent-lost"]);
+});
+
+test("a second enter on the same websocket replaces the grants, also for the next websocket", (t) => {
+  const table = play(t);
+  entered(table);
+  table.link.enterAgain("t2");
+  assert.equal(table.last.sent.at(-1).token, "t2");
+  table.last.die();
+  table.last.open();
+  assert.equal(table.last.sent[0].token, "t2");
+});
+
+test("a websocket that answers no ping is opened anew", (t) => {
+  const table = play(t);
+  entered(table);
+  mock.timers.tick(PING_MS);
+  mock.timers.tick(PING_MS);
+  assert.equal(table.sockets.length, 1);
+  mock.timers.tick(PING_MS);
+  assert.equal(table.sockets.length, 2);
+});
+
+test("leaving is said, and nothing is told afterwards", (t) => {
+  const table = play(t);
+  entered(table);
+  table.link.leave();
+  assert.equal(table.last.sent.at(-1).type, "leave-sfu");
+  table.last.die();
+  assert.deepEqual(table.heard.map(([name]) => name), ["entered"]);
+});
