@@ -77,7 +77,7 @@ class ConsumerSpec:
     peer: int
     producer: int
     ssrc: int
-    """SSRC towards the peer; unique among the SSRCs we send to it."""
+    """SSRC towards the peer; never used towards it before, nor is `rtx_ssrc`: draw new ones for each consumer."""
     payload_type: int
     codec: str
     """The one codec this consumer gets; packets of others are dropped. Any case."""
@@ -264,8 +264,8 @@ class Plane(Protocol):
     def consume(self, spec: ConsumerSpec, *, now: float) -> bool:
         """Forward a producer to a peer, video from its next key frame, which is asked for.
 
-        False when the peer or the producer is gone. Raises `ValueError` when the id is in use or the SSRC is already
-        used towards that peer.
+        False when the peer or the producer is gone. Raises `ValueError` when the id is in use, or an SSRC has been used
+        towards that peer.
         """
 
     def close_consumer(self, consumer: int) -> None: ...

@@ -88,6 +88,11 @@ class Consumer:
         self._nacks = self._resent = self._unanswered = self._plis = 0
         self._fraction_lost = 0.0
 
+    @property
+    def ssrcs(self) -> tuple[int, ...]:
+        """All SSRCs it sends with."""
+        return (self.spec.ssrc,) if self.spec.rtx_ssrc is None else (self.spec.ssrc, self.spec.rtx_ssrc)
+
     # -- which layer
 
     def set_layer(self, rid: str | None, *, now: float) -> None:
@@ -236,10 +241,12 @@ class Consumer:
                 self._context.drops[_DROPPED[verdict]] += 1
 
     def _resend(self, packet: MediaPacket, shifts: Shifts, out_index: int, now: float) -> None:
-        block = self._plan.encode(packet, now)
+        # Without RTX it must be the same packet to the byte: other bytes under one SRTP index give AES-GCM's key away.
+        block = packet.blocks.get(self._plan) or self._plan.encode(packet, now)
         payload = self._payload(packet, shifts)
         payload_type, sequence, ssrc = self.spec.payload_type, out_index & 0xFFFF, self.spec.ssrc
         if self.spec.rtx_ssrc is not None and self.spec.rtx_payload_type is not None:
+            block = self._plan.encode(packet, now)
             payload = _OSN.pack(sequence) + payload
             payload_type, ssrc = self.spec.rtx_payload_type, self.spec.rtx_ssrc
             self._rtx_sequence = sequence = (self._rtx_sequence + 1) & 0xFFFF

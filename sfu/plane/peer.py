@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from sfu.plane.encoding import Encoding
     from sfu.plane.producer import Producer
 
-MAX_SSRCS = 256
-"""SSRCs a peer may send with. libsrtp keeps state for each for the life of the session; 256 is ten simulcast tracks
-restarted four times."""
+MAX_SSRCS = 1024
+"""SSRCs a peer may send with. libsrtp keeps half a kilobyte for each for the life of the session; a simulcast track has
+six, so this is 170 tracks begun anew on one connection."""
 
 
 class PlanePeer:
@@ -27,6 +27,7 @@ class PlanePeer:
         "_context",
         "_session",
         "_ssrcs",
+        "_used",
         "address",
         "bytes_in",
         "bytes_out",
@@ -48,6 +49,7 @@ class PlanePeer:
         self._context = context
         self._session: SrtpSession | None = None
         self._ssrcs: set[int] = set()
+        self._used: set[int] = set()
         self.address: Address | None = None
         self.closed = False
         self.producers: dict[int, Producer] = {}
@@ -68,6 +70,22 @@ class PlanePeer:
     def set_keys(self, keys: SrtpKeys) -> None:
         self._session = SrtpSession(keys)
         self._ssrcs.clear()
+        self._used = {ssrc for consumer in self.consumers.values() for ssrc in consumer.ssrcs}
+
+    def claim(self, ssrc: int) -> bool:
+        """Take an SSRC for a new consumer; False when it has ever been used with these keys.
+
+        A second stream under one SSRC would repeat SRTP indexes, which gives AES-GCM's key away (RFC 7714 section 8.4).
+        """
+        if ssrc in self._used:
+            return False
+        self._used.add(ssrc)
+        return True
+
+    def release(self, ssrc: int) -> None:
+        """Nothing will be sent with this SSRC any more."""
+        if self._session is not None:
+            self._session.forget_outgoing(ssrc)
 
     def unprotect(self, datagram: bytes, *, ssrc: int, rtcp: bool) -> bytes | None:
         """The plain packet; None when it was dropped and counted."""

@@ -105,8 +105,9 @@ class ReferencePlane:
         peer, producer = self._peers.get(spec.peer), self._producers.get(spec.producer)
         if peer is None or producer is None:
             return False
-        if spec.ssrc in peer.consumers_by_ssrc:
-            raise ValueError(f"SSRC {spec.ssrc} is already used towards peer {spec.peer}")
+        for ssrc in (spec.ssrc,) if spec.rtx_ssrc is None else (spec.ssrc, spec.rtx_ssrc):
+            if not peer.claim(ssrc):
+                raise ValueError(f"SSRC {ssrc} has been used towards peer {spec.peer}")
         consumer = producer.add_consumer(spec, peer, now=now)
         self._consumers[spec.consumer] = peer.consumers[spec.consumer] = consumer
         peer.consumers_by_ssrc[spec.ssrc] = consumer
@@ -120,6 +121,8 @@ class ReferencePlane:
         known.peer.consumers.pop(consumer, None)
         known.peer.consumers_by_ssrc.pop(known.spec.ssrc, None)
         known.producer.remove_consumer(consumer)
+        for ssrc in known.ssrcs:
+            known.peer.release(ssrc)
 
     def set_layer(self, consumer: int, rid: str | None, *, now: float) -> None:
         if (known := self._consumers.get(consumer)) is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -91,6 +92,12 @@ class SrtpSession:
         except (pylibsrtp.Error, ValueError) as error:
             raise BadPacket(protocol="srtcp", detail=str(error)) from None
         return packet
+
+    def forget_outgoing(self, ssrc: int) -> None:
+        """Free the state kept for an SSRC that nothing will be sent with any more under these keys."""
+        # Nothing was sent with it yet when libsrtp knows no such stream.
+        with contextlib.suppress(pylibsrtp.Error):
+            self._tx.remove_stream(ssrc)
 
 
 def _session(profile: SrtpProfile, master: bytes, direction: int) -> pylibsrtp.Session:

@@ -72,6 +72,17 @@ def test_longest_packet_fits_and_one_byte_more_is_refused() -> None:
         left.protect(packet(2, MAX_PLAIN + 1))
 
 
+def test_outgoing_state_is_freed_and_an_unknown_one_is_no_error() -> None:
+    left, right = pair(SrtpProfile.AEAD_AES_128_GCM)
+    first = left.protect(packet(5))
+    right.unprotect(first)
+    left.forget_outgoing(1)
+    left.forget_outgoing(1)
+    left.forget_outgoing(99)
+    # Its rollover state is gone: only that shows that there is none, and why the plane never uses an SSRC again.
+    assert left.protect(packet(5)) == first
+
+
 def test_keys_do_not_reach_a_log() -> None:
     keys = SrtpKeys(SrtpProfile.AEAD_AES_128_GCM, b"secret-rx", b"s", b"secret-tx", b"s")
     assert "secret" not in repr(keys)
