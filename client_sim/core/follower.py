@@ -86,8 +86,8 @@ class Follower:
     def snapshot(self, publications: Iterable[PublicationRecord]) -> list[Effect]:
         """The whole room anew."""
         listed = {record.publication: record for record in publications}
-        effects: list[Effect] = self.ended([name for name in self.publications if name not in listed])
-        return effects + self.changed(listed.values())
+        dropped = self._forget([name for name in self.publications if name not in listed])
+        return [*dropped, *self.changed(listed.values())]
 
     def changed(self, publications: Iterable[PublicationRecord]) -> list[Effect]:
         """Publications that are new or have moved; an older generation than the one known is ignored."""
@@ -108,10 +108,7 @@ class Follower:
 
     def ended(self, publications: Iterable[str]) -> list[Effect]:
         """Publications that are no more."""
-        gone = [name for name in publications if self.publications.pop(name, None) is not None]
-        for name in gone:
-            self.copies.pop(name, None)
-        return [Dropped(name) for name in gone] + self._settle()
+        return [*self._forget(publications), *self._settle()]
 
     # --- the links ---
 
@@ -180,6 +177,12 @@ class Follower:
         for copies in self.copies.values():
             if sfu in copies:
                 copies[sfu].delivered = False
+
+    def _forget(self, publications: Iterable[str]) -> list[Effect]:
+        gone = [name for name in publications if self.publications.pop(name, None) is not None]
+        for name in gone:
+            self.copies.pop(name, None)
+        return [Dropped(name) for name in gone]
 
     # --- what follows ---
 

@@ -1,0 +1,101 @@
+"""The bots' report: sums, worst values, and who was cut."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from client_sim.core import moves as m
+from client_sim.core.audience import Received
+from client_sim.core.commands import Mark, Presence, Stop, read
+from client_sim.core.gaps import GapReport
+from client_sim.core.movelog import MoveLog
+from client_sim.core.report import BotReport, Counts, Gaps, fleet_report, gaps_of
+from shared.errors import BadMessage
+
+
+def bot(name: str, *, sfu: str = "a", counts: Counts | None = None, gaps: Gaps | None = None) -> BotReport:
+    return BotReport(
+        bot=name,
+        room="r",
+        phase="settled",
+        sfu=sfu,
+        ended="",
+        counts=counts or Counts(),
+        gaps=gaps or Gaps(),
+        marked_audio_gap_ms=None,
+        marked_video_gap_ms=None,
+        moves=(),
+    )
+
+
+def fleet(*reports: BotReport) -> tuple[str, ...]:
+    return fleet_report(reports, frame_ms=50.0, worst_send_lag_ms=1.0, took_s=2.0).cut
+
+
+def test_gaps_are_the_worst_and_counts_are_summed() -> None:
+    reports = [
+        bot("x", counts=Counts(moves=1, packets_in=5), gaps=Gaps(audio_gap_ms=30.0, audio_units=3, duplicates=1)),
+        bot("y", counts=Counts(moves=2), gaps=Gaps(audio_gap_ms=20.0, video_gap_ms=60.0, audio_units=4)),
+        bot("z"),
+    ]
+    total = fleet_report(reports, frame_ms=50.0, worst_send_lag_ms=1.0, took_s=2.0)
+    assert (total.counts.moves, total.counts.packets_in) == (3, 5)
+    assert (total.gaps.audio_gap_ms, total.gaps.video_gap_ms, total.gaps.audio_units) == (30.0, 60.0, 7)
+    assert total.cut == ()
+    assert msgspec.json.decode(msgspec.json.encode(total))["gaps"]["audio_gap_ms"] == 30.0
+
+
+def test_kinds_are_kept_apart() -> None:
+    heard = [
+        Received("p", "ann", "audio", True, GapReport(units=9, longest_gap_ms=40.0, missing=1, duplicates=2)),
+        Received("q", "ann", "video", True, GapReport(units=5, longest_gap_ms=90.0, missing=2, damaged=1)),
+    ]
+    gaps = gaps_of(heard)
+    assert (gaps.audio_gap_ms, gaps.video_gap_ms, gaps.audio_missing, gaps.video_missing) == (40.0, 90.0, 1, 2)
+    assert (gaps.duplicates, gaps.damaged) == (2, 1)
+    assert gaps_of([]).audio_gap_ms is None, "nothing received is not the same as no gap"
+
+
+@pytest.mark.parametrize(
+    "cut",
+    [
+        bot("x", counts=Counts(evictions=1)),
+        bot("x", counts=Counts(failed_connections=1)),
+        bot("x", sfu=""),
+        bot("x", gaps=Gaps(damaged=1)),
+    ],
+)
+def test_each_way_of_being_cut_is_told(cut: BotReport) -> None:
+    assert len(fleet(bot("ok"), cut)) == 1
+
+
+def test_the_steps_of_a_move_are_timed_from_its_beginning() -> None:
+    log = MoveLog()
+    log.note(m.Note(step=m.Step.MOVE_STARTED, sfu="a", reason="cordoned"), now=10.0)
+    log.note(m.Note(step=m.Step.NEW_LINK_UP, sfu="b"), now=10.02)
+    log.note(m.Note(step=m.Step.FLOWING, sfu="b"), now=10.1)
+    log.note(m.Note(step=m.Step.SWITCHED, sfu="b"), now=10.2)
+    log.note(m.Note(step=m.Step.MOVE_STARTED, sfu="b", reason="cordoned"), now=10.3)
+    moved = log.moved(m.ReportMoved(sfu="b", left="a", took_ms=900.0), audio_gap_ms=20.0, video_gap_ms=None)
+    assert (moved.left, moved.sfu, moved.reason) == ("a", "b", "cordoned")
+    assert (moved.new_link_up_ms, moved.flowing_ms, moved.switched_ms, moved.took_ms) == (20.0, 100.0, 200.0, 900.0)
+    assert log.done == [moved]
+
+
+@pytest.mark.parametrize(
+    ("line", "command"),
+    [
+        (b'{"cmd":"stop"}', Stop()),
+        (b'{"cmd":"mark"}', Mark()),
+        (b'{"cmd":"presence","bot":"bot-1","at_desk":false}', Presence(bot="bot-1", at_desk=False)),
+    ],
+)
+def test_commands_are_read(line: bytes, command: object) -> None:
+    assert read(line) == command
+
+
+@pytest.mark.parametrize("line", [b"", b"x", b"[]", b'{"cmd":"fly"}', b'{"cmd":"presence","desk":true}', b"\xff"])
+def test_a_line_that_is_no_command_is_a_bad_message(line: bytes) -> None:
+    with pytest.raises(BadMessage):
+        read(line)
