@@ -33,6 +33,10 @@ class Audience:
         self._listeners: dict[str, Listener] = {}
         self._ended: list[Received] = []
 
+    def hears(self, publication: str) -> bool:
+        """Something of this publication has arrived."""
+        return publication in self._listeners
+
     def take(self, record: PublicationRecord, unit: bytes, *, at: float) -> bool:
         """An Opus packet or a complete frame of a publication arrived; True when it is new."""
         listener = self._listeners.get(record.publication)

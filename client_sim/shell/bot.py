@@ -370,6 +370,8 @@ class Bot:
         record = self.follower.publications.get(publication)
         if record is None:
             return
+        if not self.audience.hears(publication):
+            self._tell("hearing", publication=publication, player=record.player, kind=record.kind, sfu=link.sfu)
         self.audience.take(record, unit, at=at)
         if publication not in self._hearing:
             self._hearing.add(publication)
