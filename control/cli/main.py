@@ -57,7 +57,10 @@ def make_app() -> App:
         help_format="markdown",
     )
     for name, target in COMMANDS.items():
-        app.command(target, name=name, **({"config": where_only} if name in OPERATORS else {}))
+        if name in OPERATORS:
+            app.command(target, name=name, config=where_only)
+        else:
+            app.command(target, name=name)
     return app
 
 

@@ -21,6 +21,7 @@ def report_table(report: Report) -> RenderableType:
         ("failed connections", str(report.failed_connections)),
         ("longest audio gap", _ms(report.audio_gap_ms_max, AUDIO_BOUND_MS if bounded else None)),
         ("longest video gap", _ms(report.video_gap_ms_max, video_bound if bounded else None)),
+        ("longest stall of this machine", _ms(report.machine_stall_ms_max)),
         ("cordon to last told", _ms(report.cordon_to_last_told_ms)),
         ("cordon to last move", _s(report.cordon_to_last_move_s)),
         ("cordon to exit", _s(report.cordon_to_exit_s)),

@@ -32,7 +32,8 @@ class CrowdView:
 
     bots: dict[str, BotSeen] = field(default_factory=dict)
     endings: list[Ending] = field(default_factory=list)
-    failed_connections: int = 0
+    failures: list[str] = field(default_factory=list)
+    """One sentence for each media connection that came to nothing."""
 
     def watch(self, ending: Ending) -> None:
         """From now on facts about that SFU go to `ending` too."""
@@ -75,7 +76,7 @@ class CrowdView:
             case "evicted":
                 bot.sfu = ""
             case "failed-connection":
-                self.failed_connections += 1
+                self.failures.append(f"{bot.bot} to {sfu}: {event.get('reason', 'no reason given')}")
             case "cordoned":
                 for ending in self._endings(sfu):
                     ending.on_told(bot.bot, at=at)

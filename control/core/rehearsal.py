@@ -114,6 +114,9 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     sfus_ended: list[str]
     players_rejoined: int
     exit_order_to_last_rejoin_s: float | None
+    machine_stall_ms_max: float | None
+    """Longest time for which an idle process of this machine was kept waiting meanwhile [ms]: gaps of that size are the
+    machine's, not the fleet's."""
     video_frame_ms: float
     bots: int
     rooms: int
@@ -137,10 +140,17 @@ class Scale:
 
 
 def summarize(
-    kind: Kind, endings: Sequence[Ending], *, gaps: Gaps, failed_connections: int, scale: Scale, took_s: float = 0.0
+    kind: Kind,
+    endings: Sequence[Ending],
+    *,
+    gaps: Gaps,
+    failures: Sequence[str],
+    scale: Scale,
+    stall_ms: float | None = None,
+    took_s: float = 0.0,
 ) -> Report:
     """The report over all endings of a rehearsal: counts are summed, times and gaps are the worst ones."""
-    cut = verdict(kind, endings, gaps=gaps, failed_connections=failed_connections)
+    cut = verdict(kind, endings, gaps=gaps, failures=failures)
     reports = [ending.report for ending in endings if ending.report is not None]
     told = _worst((at, ending.began) for ending in endings for at in ending.told.values())
     return Report(
@@ -151,7 +161,8 @@ def summarize(
         players_stayed=sum(len(ending.stayed) for ending in endings),
         players_evicted=sum(report.evicted for report in reports),
         players_rejoined=sum(len(ending.rejoined) for ending in endings),
-        failed_connections=failed_connections,
+        failed_connections=len(failures),
+        machine_stall_ms_max=_rounded(stall_ms),
         audio_gap_ms_max=_rounded(gaps.audio_ms),
         video_gap_ms_max=_rounded(gaps.video_ms),
         video_frame_ms=round(gaps.frame_ms, 2),
@@ -173,7 +184,7 @@ def summarize(
     )
 
 
-def verdict(kind: Kind, endings: Sequence[Ending], *, gaps: Gaps, failed_connections: int) -> list[str]:
+def verdict(kind: Kind, endings: Sequence[Ending], *, gaps: Gaps, failures: Sequence[str]) -> list[str]:
     """Every reason to say that somebody was cut; empty when nobody was.
 
     Drain and roll: nobody evicted, no connection failed, and no gap beyond the bounds. A forced exit evicts by
@@ -184,8 +195,7 @@ def verdict(kind: Kind, endings: Sequence[Ending], *, gaps: Gaps, failed_connect
         cut.append("no SFU ended")
     for ending in endings:
         cut += _cut_at(kind, ending)
-    if failed_connections:
-        cut.append(f"{failed_connections} media connections failed")
+    cut += [f"a media connection failed: {failure}" for failure in failures]
     if kind is not Kind.EXIT:
         cut += _cut_by_gaps(gaps)
     return cut

@@ -86,17 +86,17 @@ class Crowd:
 
     async def begin_measuring(self) -> None:
         """Gaps and failures from now on count."""
-        self.view.failed_connections = 0
+        self.view.failures.clear()
         await self.tell(cmd="mark")
 
     async def stay_all(self) -> None:
         """Every bot is in a conversation away from its desk, so that none moves by itself."""
         await self.tell(cmd="presence", bot="*", at_desk=False, in_conversation=True)
 
-    async def measured(self) -> tuple[Gaps, int]:
-        """End the bots; the longest gaps since `begin_measuring`, and how many connections failed since then."""
+    async def measured(self) -> tuple[Gaps, list[str]]:
+        """End the bots; the longest gaps since `begin_measuring`, and the connections that failed since then."""
         assert self._child is not None
-        failed = self.view.failed_connections
+        failures = list(self.view.failures)
         await self.tell(cmd="stop")
         try:
             await self._child.wait(FINISH_WITHIN_S)
@@ -106,7 +106,7 @@ class Crowd:
         await self._reader
         if self.report is None:
             raise FleetFailed(program=self._name, detail="left no report", log=self.tail())
-        return gaps_in(self.report), failed
+        return gaps_in(self.report), failures
 
     async def _read(self) -> None:
         assert self._child is not None

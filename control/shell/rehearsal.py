@@ -18,6 +18,7 @@ from control.shell.operations import open_store
 from control.shell.plays import PLAYS
 from control.shell.redisinfo import server_name
 from control.shell.stage import Stage
+from control.shell.stall import StallMeter
 from control.shell.target import Target
 from shared.errors import BadSetting
 
@@ -34,14 +35,15 @@ async def rehearse(kind: Kind, *, size: FleetSize, crowd: CrowdSize, say: Callab
     began = time.monotonic()
     async with staged(kind, size=size, crowd=crowd, say=say) as stage:
         server = await server_name(stage.fleet.redis_url)
-        await PLAYS[kind](stage)
-        await asyncio.sleep(AFTERMATH_S)
-        gaps, failed = await stage.crowd.measured()
+        async with StallMeter() as stall:
+            await PLAYS[kind](stage)
+            await asyncio.sleep(AFTERMATH_S)
+        gaps, failures = await stage.crowd.measured()
     return summarize(
         kind,
         stage.endings,
         gaps=gaps,
-        failed_connections=failed,
+        failures=failures,
         scale=Scale(
             bots=crowd.bots,
             rooms=crowd.rooms,
@@ -50,6 +52,7 @@ async def rehearse(kind: Kind, *, size: FleetSize, crowd: CrowdSize, say: Callab
             seed=crowd.seed,
             redis_server=server,
         ),
+        stall_ms=stall.worst_ms,
         took_s=time.monotonic() - began,
     )
 

@@ -23,7 +23,7 @@ def ending(*players: str) -> Ending:
 
 
 def test_everybody_moved_within_the_bounds_passes() -> None:
-    report = summarize(Kind.DRAIN, [ending("a", "b")], gaps=GOOD, failed_connections=0, scale=SCALE)
+    report = summarize(Kind.DRAIN, [ending("a", "b")], gaps=GOOD, failures=[], scale=SCALE)
     assert report.passed
     assert report.players_moved == 2
     assert report.players_stayed == 0
@@ -33,7 +33,7 @@ def test_everybody_moved_within_the_bounds_passes() -> None:
 
 
 def test_the_keys_that_scripts_rely_on_are_there() -> None:
-    report = summarize(Kind.DRAIN, [ending("a")], gaps=GOOD, failed_connections=0, scale=SCALE)
+    report = summarize(Kind.DRAIN, [ending("a")], gaps=GOOD, failures=[], scale=SCALE)
     assert {
         "players_moved",
         "players_stayed",
@@ -66,12 +66,12 @@ def test_a_told_time_is_the_first_one() -> None:
     ],
 )
 def test_a_gap_beyond_the_bounds_is_a_cut(gaps: Gaps, word: str) -> None:
-    cut = verdict(Kind.DRAIN, [ending("a")], gaps=gaps, failed_connections=0)
+    cut = verdict(Kind.DRAIN, [ending("a")], gaps=gaps, failures=[])
     assert [sentence for sentence in cut if word in sentence]
 
 
 def test_a_failed_connection_is_a_cut() -> None:
-    assert verdict(Kind.ROLL, [ending("a")], gaps=GOOD, failed_connections=1)
+    assert verdict(Kind.ROLL, [ending("a")], gaps=GOOD, failures=["a to b: x"])
 
 
 def test_an_eviction_is_a_cut_in_a_drain_but_what_a_forced_exit_is_for() -> None:
@@ -81,9 +81,9 @@ def test_an_eviction_is_a_cut_in_a_drain_but_what_a_forced_exit_is_for() -> None
     made.on_rejoined("a", at=13.0)
     made.ordered = 12.0
     made.report = DrainReport(sfu="sfu-1", outcome="forced", evicted=1, producers_at_exit=2)
-    assert verdict(Kind.DRAIN, [made], gaps=GOOD, failed_connections=0)
-    assert verdict(Kind.EXIT, [made], gaps=Gaps(audio_ms=900.0, video_ms=900.0), failed_connections=0) == []
-    report = summarize(Kind.EXIT, [made], gaps=GOOD, failed_connections=0, scale=SCALE)
+    assert verdict(Kind.DRAIN, [made], gaps=GOOD, failures=[])
+    assert verdict(Kind.EXIT, [made], gaps=Gaps(audio_ms=900.0, video_ms=900.0), failures=[]) == []
+    report = summarize(Kind.EXIT, [made], gaps=GOOD, failures=[], scale=SCALE)
     assert (report.players_stayed, report.players_evicted, report.players_rejoined) == (1, 1, 1)
     assert report.exit_order_to_last_rejoin_s == pytest.approx(1.0)
     assert report.producers_at_exit == 2
@@ -95,7 +95,7 @@ def test_a_forced_exit_must_be_rejoined_soon_and_by_everybody() -> None:
     made.ordered = 12.0
     made.told = {"a": 10.1, "b": 10.1}
     made.on_rejoined("a", at=17.5)
-    cut = " / ".join(verdict(Kind.EXIT, [made], gaps=GOOD, failed_connections=0))
+    cut = " / ".join(verdict(Kind.EXIT, [made], gaps=GOOD, failures=[]))
     assert "b did not come back" in cut
     assert "a took more than 5 s" in cut
 
@@ -104,25 +104,25 @@ def test_a_forced_exit_must_be_rejoined_soon_and_by_everybody() -> None:
 def test_an_sfu_must_end_with_status_0(code: int | None, word: str) -> None:
     made = ending("a")
     made.exit_code = code
-    assert any(word in sentence for sentence in verdict(Kind.DRAIN, [made], gaps=GOOD, failed_connections=0))
+    assert any(word in sentence for sentence in verdict(Kind.DRAIN, [made], gaps=GOOD, failures=[]))
 
 
 def test_a_player_that_was_never_told_or_a_missing_report_is_a_cut() -> None:
     made = ending("a")
     made.told.clear()
     made.report = None
-    cut = " / ".join(verdict(Kind.DRAIN, [made], gaps=GOOD, failed_connections=0))
+    cut = " / ".join(verdict(Kind.DRAIN, [made], gaps=GOOD, failures=[]))
     assert "never heard" in cut
     assert "no drain report" in cut
 
 
 def test_a_rehearsal_in_which_nothing_ended_does_not_pass() -> None:
-    assert verdict(Kind.ROLL, [], gaps=GOOD, failed_connections=0) == ["no SFU ended"]
+    assert verdict(Kind.ROLL, [], gaps=GOOD, failures=[]) == ["no SFU ended"]
 
 
 def test_an_sfu_that_never_ended_has_no_time_to_exit() -> None:
     made = ending("a")
     made.ended = made.exit_code = None
-    report = summarize(Kind.DRAIN, [made], gaps=GOOD, failed_connections=0, scale=SCALE)
+    report = summarize(Kind.DRAIN, [made], gaps=GOOD, failures=[], scale=SCALE)
     assert report.cordon_to_exit_s is None
     assert not report.passed

@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
 
 
 async def test_players_of_a_killed_sfu_rejoin_elsewhere() -> None:
-    async with staged(Kind.EXIT, size=FleetSize(sfus=2), crowd=Crowd(bots=4, rooms=1)) as stage:
+    async with staged(Kind.EXIT, size=FleetSize(sfus=2), crowd=Crowd(bots=4, rooms=1, seed=2)) as stage:
         sfu = stage.fullest_sfu()
         ending = stage.begin(sfu, at=time.monotonic())
         assert len(ending.on_it) == 4

@@ -1,0 +1,33 @@
+"""How long this machine keeps an idle process waiting: what a gap owes to the machine and not to the fleet."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+
+PERIOD_S = 0.01
+
+
+class StallMeter:
+    """Use it as an async context manager; `worst_ms` is the longest delay beyond a sleep of `PERIOD_S`."""
+
+    def __init__(self) -> None:
+        self.worst_ms = 0.0
+        self._task: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> StallMeter:
+        self._task = asyncio.create_task(self._watch())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        assert self._task is not None
+        self._task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._task
+
+    async def _watch(self) -> None:
+        while True:
+            before = time.monotonic()
+            await asyncio.sleep(PERIOD_S)
+            self.worst_ms = max(self.worst_ms, (time.monotonic() - before - PERIOD_S) * 1000)
