@@ -18,7 +18,8 @@ from client_sim.core.replay import AudioTrack, Numbers, Track, VideoTrack
 from client_sim.core.report import FleetReport, fleet_report
 from client_sim.core.rules import Rule
 from client_sim.core.script import Cast, Script, read_cast
-from client_sim.shell.bot import Bot, BotPlan, Emit
+from client_sim.shell.bot import Bot, BotPlan
+from client_sim.shell.chronicle import Emit
 from client_sim.shell.pacer import Pacer
 from client_sim.shell.publisher import Publisher
 from shared.errors import BadSetting
