@@ -24,7 +24,8 @@ async def test_a_killed_router_is_not_noticed_in_the_media(browser: BrowserConte
     state = await ada.state()
     live.routers[state["router"]].child.send_signal(signal.SIGKILL)
     await until(lambda: resumed(ada, state["router"]), "Ada has resumed on the other router")
-    frames = max(each.frames_decoded for person in (ada, bob) for each in await person.received())
+    received = [*await ada.received(), *await bob.received()]
+    frames = max(each.frames_decoded for each in received)
     await ada.sees_and_hears(frames=frames + 30)
     await bob.sees_and_hears(frames=frames + 30)
     after = await ada.state()
