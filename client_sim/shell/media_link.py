@@ -76,6 +76,7 @@ class MediaLink:
         self._down: PeerTransport | None = None
         self._receiver: Receiver | None = None
         self._finished = False
+        self._reviving = False
 
     # --- what the player wants of it ---
 
@@ -90,6 +91,21 @@ class MediaLink:
             self._token = token
             if self.entered:
                 self._wire.send(self._enter())
+
+    def revive(self, number: int, generation: int, *, address: str, token: str) -> None:
+        """Take the session up again on a new websocket: its media never stopped, and the SFU repeats what flows."""
+        self.number, self._generation, self._token = number, generation, token
+        self._wire = Wire(address, m.from_sfu)
+        self.entered, self.alive, self._reviving = False, True, True
+        self.start()
+
+    @property
+    def revivable(self) -> bool:
+        """Only the websocket broke."""
+        return not self.alive and not self._finished and self._carries_media()
+
+    def _carries_media(self) -> bool:
+        return any(transport.connected for transport in self.transports)
 
     def want(self, publications: Sequence[str]) -> None:
         """Subscribe to exactly these."""
@@ -143,8 +159,7 @@ class MediaLink:
         closed = await self._wire.run(self._enter, self._message)
         self.alive = False
         if not self._finished:
-            publishing = self._up is not None and self._up.connected and self.number is not None
-            self._fail(_reason(closed.code, closed.opened), cut=closed.code in CUTTING or not publishing)
+            self._fail(_reason(closed.code, closed.opened), cut=closed.code in CUTTING or not self._carries_media())
 
     def _enter(self) -> m.Enter:
         self._shown_token = self._token
@@ -182,8 +197,9 @@ class MediaLink:
             self._wire.send(self._enter())
             self._owner.link_entered(self, carrying=False)
             return
-        if self.number is not None and self._publisher is not None:
+        if self.number is not None and self._publisher is not None and not self._reviving:
             self._offer(self._publisher)
+        self._reviving = False
         self._owner.link_entered(self, carrying=self.number is not None)
 
     # --- publishing ---

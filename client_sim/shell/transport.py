@@ -13,7 +13,7 @@ from collections.abc import Callable
 from client_sim.core.session_sdp import FarEnd, OwnEnd
 from shared.errors import BadInput, BadPacket
 from shared.rtc import sdp, stun
-from shared.rtc.dtls import DtlsFailed, DtlsTransport, process_certificate
+from shared.rtc.dtls import Certificate, DtlsFailed, DtlsTransport
 from shared.rtc.srtp import SrtpSession
 
 CHECK_EVERY_S = 2.5
@@ -54,7 +54,9 @@ class PeerTransport:
     """
 
     def __init__(self, *, on_rtp: MediaHandler, on_rtcp: MediaHandler, on_closed: Callable[[str], None]) -> None:
-        fingerprint = process_certificate().fingerprint
+        # One for each connection: by its fingerprint the SFU tells a new association from an old one (RFC 8842).
+        self._certificate = Certificate.generateCertificate()
+        fingerprint = self._certificate.fingerprint
         self.own = OwnEnd(
             secrets.token_hex(4), secrets.token_hex(12), sdp.Fingerprint(fingerprint.algorithm, fingerprint.value)
         )
@@ -85,7 +87,10 @@ class PeerTransport:
             async with asyncio.timeout(CONNECT_S):
                 await self._first_answer()
                 self._dtls = DtlsTransport(
-                    send=self._send_raw, role="client", on_closed=lambda: self._end("dtls-closed")
+                    send=self._send_raw,
+                    role="client",
+                    certificate=self._certificate,
+                    on_closed=lambda: self._end("dtls-closed"),
                 )
                 proofs = [(proof.algorithm, proof.value) for proof in far.fingerprints]
                 keys = await self._dtls.handshake(proofs, timeout_s=CONNECT_S)
