@@ -43,8 +43,8 @@ class SwarmFailed(SluiceError):
 
 
 class _Timed(ClientConnection):
-    """Notes when data came in. Whoever awaits the frame runs only after the loop has read all sockets that are ready, and
-    when a whole fleet is told at once that is a long time after."""
+    """Notes when data came in. Whoever awaits the frame runs only after the loop has read all sockets that are ready,
+    and when a whole fleet is told at once that is a long time after."""
 
     arrived = 0.0
     """Latest arrival [monotonic seconds]."""
