@@ -41,6 +41,24 @@ async def resumed(person: Person, old_router: str) -> bool:
     return bool(state["connection"]["status"] == "open" and state["router"] != old_router)
 
 
+async def test_a_broken_media_websocket_is_not_noticed_in_the_media(browser: BrowserContext, live: Fleet) -> None:
+    ada, bob = await pair(browser, live)
+    before, home = await ada.received(), await ada.home()
+    assert await ada.break_sockets("/media") == 1
+
+    async def opened_again() -> bool:
+        return await ada.opened_sockets("/media") == 2
+
+    await until(opened_again, "the websocket has been opened again")
+    frames = max(each.frames_decoded for each in [*before, *await bob.received()])
+    await ada.sees_and_hears(frames=frames + 50)
+    await bob.sees_and_hears(frames=frames + 50)
+    assert await ada.home() == home
+    assert {each.copy for each in await ada.received()} == {each.copy for each in before}
+    assert await ada.opened_sockets("/media") == 2, "once was enough"
+    assert (await bob.state())["switches"] == []
+
+
 async def test_a_killed_sfu_is_left_within_seconds(browser: BrowserContext, live: Fleet) -> None:
     ada, bob = await pair(browser, live)
     lost = await ada.home()
