@@ -194,6 +194,7 @@ export class Player extends Emitter {
     this.#pool.on("track-gone", (detail) => this.#display.trackGone(detail));
     this.#pool.on("ended", (detail) => this.#display.ended(detail));
     this.#pool.on("refused", (detail) => this.#refusedBySfu(detail));
+    this.#pool.on("publish-lost", ({ sfu, reason }) => this.#move({ type: "link-lost", sfu, reason }));
     this.#pool.on("unsubscribed", ({ sfu }) => this.#display.lost(sfu));
     this.#pool.on("lost", ({ sfu, reason }) => {
       this.#display.lost(sfu);
@@ -301,7 +302,7 @@ export class Player extends Emitter {
       this.#announced.set(record.publication, record);
       this.#announce(record);
     },
-    release: ({ sfu }) => this.#pool.get(sfu)?.stopPublishing([...this.#sources.keys()]),
+    release: ({ sfu }) => this.#pool.get(sfu)?.stopPublishing(),
     "move-began": (effect) => {
       // The first assignment is no move: nothing is left, and there is nothing to have a gap in yet.
       if (effect.leave) this.#display.openWindow(MOVE);
