@@ -129,18 +129,28 @@ class Outbox:
         if await self._state.store.put_player(name, room.players[player]):
             session.provisional = False
         elif session.provisional:
-            await self._enter_after_all(room, session)
-        elif room.sessions.get(player) is session:
+            entered = await self._state.store.enter_room(name, room.players[player])
+            session.provisional = False
+            self._take_epoch(room, session, entered.epoch)
+        else:
+            await self._refused(room, session)
+
+    async def _refused(self, room: Room, session: Session) -> None:
+        """A newer session of the identity is known. It may be this one: its `enter_room` was carried out twice."""
+        held = (await self._state.store.read_room(room.name)).players.get(session.player)
+        if held is not None and held.epoch > session.claims.epoch:
+            self._take_epoch(room, session, held.epoch)
+            self.player(room.name, session.player)
+        elif room.sessions.get(session.player) is session:
             self._replaced(session)
 
-    async def _enter_after_all(self, room: Room, session: Session) -> None:
-        """A session begun without Redis guessed its epoch too low: begin it properly, it is the newest."""
-        entered = await self._state.store.enter_room(room.name, room.players[session.player])
-        session.provisional = False
-        session.claims = msgspec.structs.replace(session.claims, epoch=entered.epoch)
+    @staticmethod
+    def _take_epoch(room: Room, session: Session, epoch: int) -> None:
+        """The epoch that Redis gave the session; a resume token with an older one is brought up to it on resume."""
+        session.claims = msgspec.structs.replace(session.claims, epoch=epoch)
         record = room.players.get(session.player)
-        if record is not None:
-            room.put_player(msgspec.structs.replace(record, epoch=entered.epoch))
+        if record is not None and room.sessions.get(session.player) is session:
+            room.put_player(msgspec.structs.replace(record, epoch=epoch))
 
     async def _put_publication(self, name: str, player: str, publication: str) -> None:
         room = self._state.rooms.get(name)
