@@ -20,6 +20,7 @@ finish() {
     status=$?
     if [ "$status" != 0 ]; then compose ps >&2; compose logs --no-color --tail=40 >&2 || true; fi
     compose down -v --remove-orphans >/dev/null 2>&1 || true
+    docker image rm "sluice:${SLUICE_IMAGE:-none}" >/dev/null 2>&1 || true
     rm -rf "$work"
     exit "$status"
 }
@@ -56,4 +57,3 @@ export SLUICE_SECRET SLUICE_BOTS=2 SLUICE_GRACE_S=300 SLUICE_DRAIN_MAX_S=200
 say "bringing the fleet up"
 compose up -d --no-build >"$work/up.log" 2>&1 || { cat "$work/up.log" >&2; exit 1; }
 PYTHONPATH=. "$VENV/bin/python" scripts/compose_drain.py --project "$PROJECT" --image "sluice:$SLUICE_IMAGE" --secret "$SLUICE_SECRET" --bots "$BOTS"
-docker image rm "sluice:$SLUICE_IMAGE" >/dev/null 2>&1 || true
