@@ -348,10 +348,12 @@ class Bot:
         target = self.mover.links.target
         if not link.entered or (target is not None and target.number == link.number):
             self.chronicle.failed_connection(link.sfu, reason)
+        # A dead connection is the end under every number; a broken websocket only under the one it was opened for.
+        numbers = self.connections.numbers(link)[: None if cut else 1]
         if self.connections.down(link):
             self._run(self.follower.lost(link.sfu, now=time.monotonic()))
-        if link.number is not None:
-            self._handle(m.LinkDown(link=link.number, reason=reason, cut=cut))
+        for number in numbers:
+            self._handle(m.LinkDown(link=number, reason=reason, cut=cut))
 
     def link_unit(self, link: MediaLink, publication: str, unit: bytes, at: float) -> None:
         record = self.follower.publications.get(publication)

@@ -52,6 +52,10 @@ class Connections:
         """It is the link of the present session to its SFU."""
         return self._at.get(link.sfu) is link
 
+    def numbers(self, link: MediaLink) -> list[int]:
+        """All numbers by which the mover knows a link, newest first: one that was revived has two for a while."""
+        return sorted((number for number, same in self._carrying.items() if same is link), reverse=True)
+
     def carry(self, sfu: str, address: str, token: str, *, number: int, generation: int) -> None:
         """Publish at an SFU: on the link whose websocket broke, on the visitor's link there, or on a new one."""
         link = self.at(sfu)

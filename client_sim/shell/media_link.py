@@ -18,6 +18,8 @@ from shared.messages.codes import CloseCode
 from shared.messages.player import Failed
 from shared.rtc import sdp
 
+GATHER_S = 0.02
+"""How long changes of what is wanted are gathered into one `subscribe`."""
 CUTTING = (CloseCode.TERMINATING, CloseCode.REPLACED, CloseCode.REFUSED)
 """Close codes after which the SFU has dropped our media as well."""
 
@@ -77,6 +79,8 @@ class MediaLink:
         self._receiver: Receiver | None = None
         self._finished = False
         self._reviving = False
+        self._wanted: tuple[str, ...] = ()
+        self._want_timer: asyncio.TimerHandle | None = None
 
     # --- what the player wants of it ---
 
@@ -108,8 +112,14 @@ class MediaLink:
         return any(transport.connected for transport in self.transports)
 
     def want(self, publications: Sequence[str]) -> None:
-        """Subscribe to exactly these."""
-        self._wire.send(m.Subscribe(publications=tuple(publications)))
+        """Subscribe to exactly these, in a moment: tracks come and move in pairs, and each change is a negotiation."""
+        self._wanted = tuple(publications)
+        if self._want_timer is None:
+            self._want_timer = asyncio.get_running_loop().call_later(GATHER_S, self._send_want)
+
+    def _send_want(self) -> None:
+        self._want_timer = None
+        self._wire.send(m.Subscribe(publications=self._wanted))
 
     def stop_publishing(self) -> None:
         """End our publications here; what we hear from here goes on."""
@@ -129,6 +139,8 @@ class MediaLink:
         """End everything at once. Safe twice."""
         self._finished = True
         self.alive = False
+        if self._want_timer is not None:
+            self._want_timer.cancel()
         for task in [task for task in self._tasks if task is not asyncio.current_task()]:
             task.cancel()
         for transport in (self._up, self._down):

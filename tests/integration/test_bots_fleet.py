@@ -107,6 +107,11 @@ async def replace_sfu(fleet: Fleet, name: str) -> None:
     await fleet.add_sfu()
     await asyncio.wait_for(fleet.sfus[name].child.wait(), WITHIN_S)
     del fleet.sfus[name]
+    for router in fleet.routers:
+        deadline = time.monotonic() + WITHIN_S
+        while ((await fleet.sfu_states(router)) or {}).get(name, {}).get("placeable", False):
+            assert time.monotonic() < deadline, f"{router} still places players on {name}"
+            await asyncio.sleep(0.05)
 
 
 async def test_two_bots_hear_and_see_each_other_untouched(fleet: Fleet) -> None:
