@@ -56,7 +56,7 @@ class Router:
         self._sessions = Sessions(state, self._outbox, self._updates)
         self._reader = Reader(state, self._sessions)
         self.links = Links(state, Drains(state, self._outbox, wake=self._sync.hint), hurry=self._sync.hurry)
-        self._sync.bind(self.links, self._outbox, self._reader)
+        self._sync.bind(self.links, self._reader)
         self._liveness = Liveness(state, self._sessions)
         self._leases = Leases(state, self._outbox)
         placing = Placing(state, self._outbox)
