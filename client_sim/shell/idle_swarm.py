@@ -43,15 +43,15 @@ class SwarmFailed(SluiceError):
 
 
 class _Timed(ClientConnection):
-    """Notes when data came in. Whoever awaits the frame runs only after the loop has read all sockets that are ready,
-    and when a whole fleet is told at once that is a long time after."""
+    """Notes when data came in, and leaves the reading of it for later: when ten thousand players are told at once, the
+    time one process takes to parse their frames would be counted as the router's."""
 
     arrived = 0.0
     """Latest arrival [monotonic seconds]."""
 
     def data_received(self, data: bytes) -> None:
         self.arrived = time.monotonic()
-        super().data_received(data)
+        self.loop.call_soon(super().data_received, data)
 
 
 @dataclass(slots=True)
