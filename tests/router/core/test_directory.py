@@ -168,7 +168,7 @@ def test_while_redis_is_away_remote_sfus_do_not_age_and_nothing_is_lost() -> Non
     it.lose_store(now=3.0)
     assert it.refusal("s", now=1000.0) is None
     assert it.tick(now=1000.0) == []
-    it.read_back([], now=1000.0)
+    it.read_back([state(2)], now=1000.0)
     assert it.refusal("s", now=1002.9) is None, "it had 3 of its 5 seconds left"
     assert it.refusal("s", now=1003.0) is NotPlaceable.STALE
     assert "s" in it
