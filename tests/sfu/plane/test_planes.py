@@ -1,4 +1,4 @@
-"""The reference plane, packet by packet: what consumers get equals what was published, with continuous numbers."""
+"""Both planes, packet by packet: what consumers get equals what was published, with continuous numbers."""
 
 from __future__ import annotations
 
@@ -134,13 +134,13 @@ def test_nack_is_answered_by_rtx_with_the_original_number(rig: Rig) -> None:
 
 def test_nack_without_rtx_is_answered_by_the_same_packet_to_the_byte(rig: Rig) -> None:
     rig.consume(1, 2, 1, rtx=False)
-    sent: list[bytes] = []
-    rig.plane._context.send = lambda datagram, address: sent.append(datagram) if address == rig.address(2) else None
+    rig.deaf.add(2)
     for number in range(3):
         frame(rig, number, key=number == 0)
-    first, lost, last = sent
+    first, lost, last = (datagram for datagram, address in rig.wire if address == rig.address(2))
     rig.now += 1.0
     rig.rtcp(2, rtcp.nack(sender=1, media=5001, sequences=[rtp.parse(lost).sequence]))
+    sent = [datagram for datagram, address in rig.wire if address == rig.address(2)]
     assert sent == [first, lost, last, lost]
 
 
