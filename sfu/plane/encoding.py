@@ -62,6 +62,7 @@ class Encoding:
         self.opaque = producer.spec.kind == "audio"
         self.requests_nacks = producer.spec.nack and producer.spec.kind == "video"
         self.ssrc: int | None = None
+        """None before the first packet, and once another SSRC has taken its place: then nothing is asked for."""
         self.rtx_ssrc: int | None = None
         self.clock_rate = 0
         self.stats: ReceiveStats | None = None
@@ -193,7 +194,7 @@ class Encoding:
 
     def _on_nack_timer(self, now: float) -> float | None:
         self._ask_missing(now)
-        if not self.missing or self.producer.closed:
+        if not self.missing or self.producer.closed or self.ssrc is None:
             self._nack_timer = False
             return None
         return now + RETRY_S
@@ -214,7 +215,7 @@ class Encoding:
     def _on_keyframe_timer(self, now: float) -> float | None:
         if not self.producer.closed and self.keyframes.due(now=now):
             self._send_pli()
-        if not self.keyframes.wanted or self.producer.closed:
+        if not self.keyframes.wanted or self.producer.closed or self.ssrc is None:
             self._keyframe_timer = False
             return None
         return self.keyframes.next_at(now=now)

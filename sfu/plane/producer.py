@@ -80,7 +80,7 @@ class Producer:
             return encoding, replaced
         replaced = encoding.ssrc
         if replaced is not None:
-            rtx_ssrc = encoding.rtx_ssrc
+            rtx_ssrc, encoding.ssrc = encoding.rtx_ssrc, None
             encoding = self.encodings[rid] = self._make_encoding(rid)
             encoding.rtx_ssrc = rtx_ssrc
             if rtx_ssrc is not None:

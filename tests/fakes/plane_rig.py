@@ -64,6 +64,9 @@ class Rig:
         self._datagrams: list[tuple[bytes, Address]] = []
         self.wire: list[tuple[bytes, Address]] = []
         """All that was sent, as it was sent."""
+        self.plain: list[tuple[int, bytes]] = []
+        """All that was sent, decrypted, with the peer it went to."""
+        self._opened: dict[bytes, bytes] = {}
         self.deaf: set[int] = set()
         """Peers that lose all that is sent to them."""
         self.plane: Plane = PLANES[kind or self.kind](
@@ -146,6 +149,10 @@ class Rig:
         )
         self.datagram(peer, self._sessions[peer].protect(packet))
 
+    def rtp_bytes(self, peer: int, packet: bytes) -> None:
+        """A packet from a peer that need not be a good one."""
+        self.datagram(peer, self._sessions[peer].protect(packet))
+
     def rtcp(self, peer: int, compound: bytes) -> None:
         self.datagram(peer, self._sessions[peer].protect_rtcp(compound))
 
@@ -170,10 +177,16 @@ class Rig:
             if peer in self.deaf:
                 continue
             session = self._sessions[peer]
+            if datagram in self._opened:
+                # A resend without RTX is the same to the byte, which the receiver's replay protection refuses.
+                self.plain.append((peer, self._opened[datagram]))
+                continue
+            packet = session.unprotect_rtcp(datagram) if is_rtcp(datagram) else session.unprotect(datagram)
+            self._opened[datagram] = packet
+            self.plain.append((peer, packet))
             if is_rtcp(datagram):
-                self.feedback[peer].extend(rtcp.parse(session.unprotect_rtcp(datagram)))
+                self.feedback[peer].extend(rtcp.parse(packet))
             else:
-                packet = session.unprotect(datagram)
                 header = rtp.parse(packet)
                 self.sent[peer].append((header, packet, packet[header.payload_start : header.payload_end]))
         self.events.extend(self.plane.events())

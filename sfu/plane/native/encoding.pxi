@@ -176,7 +176,7 @@ cdef void encoding_ask_missing(Engine *engine, Encoding *encoding, double now) n
 
 cdef double encoding_retry_nack(Engine *engine, Encoding *encoding, double now) noexcept nogil:
     encoding_ask_missing(engine, encoding, now)
-    if encoding.missing.count == 0:
+    if encoding.missing.count == 0 or not encoding.bound:
         encoding.nack_timer = False
         return 0.0
     return now + 0.04
@@ -196,7 +196,7 @@ cdef void encoding_request_keyframe(Engine *engine, Encoding *encoding, double n
 cdef double encoding_retry_keyframe(Engine *engine, Encoding *encoding, double now) noexcept nogil:
     if keyframes_due(&encoding.keyframes, now):
         encoding_send_pli(engine, encoding)
-    if not encoding.keyframes.wanted:
+    if not encoding.keyframes.wanted or not encoding.bound:
         encoding.keyframe_timer = False
         return 0.0
     return keyframes_next(&encoding.keyframes, now)

@@ -8,7 +8,7 @@ cdef enum:
     MAX_TRIES = 10
     KEPT_SPANS = 32             # as sfu.core.rewrite
     KEPT_REPORTS = 4            # as sfu.core.reports
-    KEPT_RETIRED = 4            # encodings replaced by a new SSRC that late packets may still need
+    KEPT_RETIRED = 16           # encodings replaced by a new SSRC that late packets may still need
     MAX_DATAGRAM = 1500
     MAX_PLAIN = 1356            # as shared.rtc.srtp
     MAX_BLOCK = 4096            # an extension block before its length is checked

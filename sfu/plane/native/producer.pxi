@@ -185,13 +185,13 @@ cdef Encoding *producer_bind(Engine *engine, Producer *producer, const Name *rid
         if encoding == NULL or vector_add(&producer.retired, old) < 0:
             return NULL
         producer.encodings.items[place] = encoding
+        old.bound = False
         table_put(&peer.routes, old.ssrc, 0, 0, <void *>REPLACED)
         if old.rtx_bound:
             encoding.rtx_bound = True
             encoding.rtx_ssrc = old.rtx_ssrc
             table_put(&peer.routes, old.rtx_ssrc, 0, 0, route_to(encoding, True))
-        if producer.retired.count > KEPT_RETIRED:
-            producer_drop_retired(engine, producer)
+        producer_drop_retired(engine, producer)
     encoding.bound = True
     encoding.ssrc = ssrc
     for at in range(producer.consumers.count):
@@ -200,14 +200,38 @@ cdef Encoding *producer_bind(Engine *engine, Producer *producer, const Name *rid
 
 
 cdef void producer_drop_retired(Engine *engine, Producer *producer) noexcept nogil:
-    """Free the encoding that was replaced longest ago, after everybody has let go of it."""
-    cdef Encoding *oldest = <Encoding *>producer.retired.items[0]
-    cdef int at
-    pending_drop(engine, producer)
+    """Free the replaced encodings that nobody needs any more, and the oldest one when too many are left."""
+    cdef int at = 0
+    pending_deliver_all(engine, producer)
+    while at < producer.retired.count:
+        if not encoding_needed(producer, <Encoding *>producer.retired.items[at]):
+            encoding_retire(engine, producer, <Encoding *>producer.retired.items[at])
+        else:
+            at += 1
+    if producer.retired.count > KEPT_RETIRED:
+        encoding_retire(engine, producer, <Encoding *>producer.retired.items[0])
+
+
+cdef bint encoding_needed(Producer *producer, Encoding *encoding) noexcept nogil:
+    """Whether a consumer may still be asked for its packets."""
+    cdef int at, back
+    cdef Consumer *consumer
     for at in range(producer.consumers.count):
-        consumer_let_go(<Consumer *>producer.consumers.items[at], oldest)
-    vector_remove(&producer.retired, oldest)
-    encoding_free(engine, oldest)
+        consumer = <Consumer *>producer.consumers.items[at]
+        if consumer.source == encoding or consumer.target == encoding or consumer.newest.encoding == encoding:
+            return True
+        for back in range(consumer.span_count):
+            if span_at(consumer, back).source == encoding:
+                return True
+    return False
+
+
+cdef void encoding_retire(Engine *engine, Producer *producer, Encoding *encoding) noexcept nogil:
+    cdef int at
+    for at in range(producer.consumers.count):
+        consumer_let_go(<Consumer *>producer.consumers.items[at], encoding)
+    vector_remove(&producer.retired, encoding)
+    encoding_free(engine, encoding)
 
 
 # -- layers

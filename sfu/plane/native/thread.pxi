@@ -54,6 +54,12 @@ cdef void pending_deliver(Engine *engine, Producer *producer, double now) noexce
     pending_drop(engine, producer)
 
 
+cdef void pending_deliver_all(Engine *engine, Producer *producer) noexcept nogil:
+    """What waits may belong to an encoding that is about to go."""
+    if producer.pending_count:
+        pending_deliver(engine, producer, monotonic())
+
+
 cdef bint pending_slice(Engine *engine, Producer *producer, double now, uint64_t flush, int most) noexcept nogil:
     """Serve consumers that this flush has not served until the batch holds `most`; True when all are served."""
     cdef int at, one
