@@ -9,6 +9,7 @@ import os
 import random
 import socket
 
+from cpython.ref cimport Py_DECREF, Py_INCREF
 from pylibsrtp._binding import ffi
 
 from sfu.plane import api
@@ -155,7 +156,6 @@ cdef class CompiledPlane:
     cdef Engine *engine
     cdef object send
     cdef object rng
-    cdef dict sessions
     cdef dict used
     cdef dict incoming
     cdef tuple wanted
@@ -164,7 +164,6 @@ cdef class CompiledPlane:
     def __cinit__(self, *, send=None, rng=None, gso=True, coalesce=True, pad=True):
         self.rng = rng or random.SystemRandom()
         self.send = send
-        self.sessions = {}
         self.used = {}
         """Peer -> SSRC towards it -> the consumer it was used for."""
         self.incoming = {}
@@ -181,6 +180,8 @@ cdef class CompiledPlane:
     def __dealloc__(self):
         if self.engine != NULL:
             self._end()
+            engine_forget(self.engine)
+            self._let_go()
             engine_close(self.engine)
             free(self.engine)
 
@@ -198,6 +199,19 @@ cdef class CompiledPlane:
             pthread_join(engine.thread, NULL)
         engine.threaded = False
         engine.coalesce = False
+
+    cdef void _let_go(self):
+        """Of sessions that no peer uses any more."""
+        cdef Engine *engine = self.engine
+        cdef Vector old
+        cdef int at
+        pthread_mutex_lock(&engine.mutex)
+        old = engine.old_sessions
+        memset(&engine.old_sessions, 0, sizeof(Vector))
+        pthread_mutex_unlock(&engine.mutex)
+        for at in range(old.count):
+            Py_DECREF(<object>old.items[at])
+        vector_free(&old)
 
     # -- the thread
 
@@ -297,6 +311,7 @@ cdef class CompiledPlane:
     def set_keys(self, int64_t peer, keys, *, double now):
         cdef Engine *engine = self.engine
         cdef Peer *known
+        cdef void *owned
         cdef void *srtp_rx = NULL
         cdef void *srtp_tx = NULL
         cdef int failed = 0, length = <int>len(keys.rx_key)
@@ -308,20 +323,23 @@ cdef class CompiledPlane:
         if peer not in self.used:
             return
         session = None
+        owned = NULL
         if not direct_gcm or keys.profile is SrtpProfile.AES128_CM_SHA1_80:
             session = SrtpSession(keys)
             srtp_rx = <void *>session_address(session._rx)
             srtp_tx = <void *>session_address(session._tx)
+            owned = <void *>session
+            # Ours until the plane has let go: not even the garbage collector may free it before.
+            Py_INCREF(session)
         elif (length not in (16, 32)) or len(tx) != length or len(rx_salt) != 12 or len(tx_salt) != 12:
             raise ValueError(f"keys of {keys.profile.value} have another length")
         with nogil:
             pthread_mutex_lock(&engine.mutex)
             known = <Peer *>table_get(&engine.peers, <uint64_t>peer, 0, 0)
             if known != NULL:
-                failed = peer_set_keys(engine, known, rx_at, tx_at, length, rx_salt_at, tx_salt_at, srtp_rx, srtp_tx, now)
+                failed = peer_set_keys(engine, known, rx_at, tx_at, length, rx_salt_at, tx_salt_at, owned, srtp_rx, srtp_tx, now)
             pthread_mutex_unlock(&engine.mutex)
-        # The session that was used before may only be freed now.
-        self.sessions[peer] = session
+        self._let_go()
         # Only SSRCs of consumers that are still there have been used with the new keys.
         self.used[peer] = {ssrc: consumer for ssrc, consumer in self.used[peer].items() if self._consumer_exists(consumer)}
         if failed:
@@ -352,7 +370,7 @@ cdef class CompiledPlane:
             pthread_mutex_unlock(&engine.mutex)
         for producer in [p for p in self.incoming if table_get(&engine.producers, <uint64_t>p, 0, 0) == NULL]:
             del self.incoming[producer]
-        self.sessions.pop(peer, None)
+        self._let_go()
         self.used.pop(peer, None)
 
     # -- tracks

@@ -14,11 +14,15 @@ cdef int engine_open(Engine *engine, uint32_t ssrc) noexcept nogil:
     return 0
 
 
-cdef void engine_close(Engine *engine) noexcept nogil:
-    """The thread has ended."""
-    cdef int at
+cdef void engine_forget(Engine *engine) noexcept nogil:
+    """Everything that Python has made; the thread has ended."""
     while engine.all_peers.count:
         peer_remove(engine, <Peer *>engine.all_peers.items[engine.all_peers.count - 1])
+
+
+cdef void engine_close(Engine *engine) noexcept nogil:
+    """After `engine_forget`."""
+    cdef int at
     for at in range(engine.raw_count):
         free(engine.raws[at].bytes)
     batch_close(&engine.batches[0])
@@ -96,15 +100,16 @@ cdef void peer_set_address(Engine *engine, Peer *peer, const Address *address, d
     peer_refresh(engine, peer, now)
 
 
-cdef int peer_set_keys(Engine *engine, Peer *peer, const uint8_t *rx, const uint8_t *tx, int key_length, const uint8_t *rx_salt, const uint8_t *tx_salt, void *srtp_rx, void *srtp_tx, double now) noexcept nogil:
+cdef int peer_set_keys(Engine *engine, Peer *peer, const uint8_t *rx, const uint8_t *tx, int key_length, const uint8_t *rx_salt, const uint8_t *tx_salt, void *session, void *srtp_rx, void *srtp_tx, double now) noexcept nogil:
     """With sessions of libsrtp, or without them GCM on libcrypto. A second call replaces the keys."""
     cdef int at, failed = 0
     cdef Consumer *consumer
-    srtp_forget_keys(peer)
+    srtp_forget_keys(engine, peer)
     peer_forget_streams(peer)
     if srtp_rx != NULL:
         peer.srtp_rx = srtp_rx
         peer.srtp_tx = srtp_tx
+        peer.session = session
     else:
         failed = srtp_set_gcm(peer, rx, tx, key_length, rx_salt, tx_salt)
     peer.keyed = failed == 0
@@ -127,7 +132,7 @@ cdef void peer_remove(Engine *engine, Peer *peer) noexcept nogil:
     table_remove(&engine.objects, peer.serial, 0, 0)
     table_remove(&engine.peers, <uint64_t>peer.id, 0, 0)
     vector_remove(&engine.all_peers, peer)
-    srtp_forget_keys(peer)
+    srtp_forget_keys(engine, peer)
     peer_forget_streams(peer)
     table_free(&peer.routes)
     table_free(&peer.by_ssrc)

@@ -311,6 +311,7 @@ cdef struct Peer:
     Gcm tx_rtcp
     void *srtp_rx
     void *srtp_tx
+    void *session               # the Python object that owns both, with a reference of ours
     uint32_t rtcp_index
     bint placed
     Address address
@@ -384,6 +385,7 @@ cdef struct Engine:
     Vector all_peers            # in the order of their making, for the snapshot
     Vector all_producers
     Vector all_consumers
+    Vector old_sessions         # references for Python to let go of
     Timer *timers
     int timer_count
     int timer_room

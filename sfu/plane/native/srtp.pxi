@@ -50,13 +50,16 @@ cdef void gcm_close(Gcm *gcm) noexcept nogil:
     memset(gcm, 0, sizeof(Gcm))
 
 
-cdef void srtp_forget_keys(Peer *peer) noexcept nogil:
-    """The sessions of libsrtp belong to Python, which frees them once the peer no longer names them."""
+cdef void srtp_forget_keys(Engine *engine, Peer *peer) noexcept nogil:
+    """The sessions of libsrtp belong to a Python object, which is let go of once the peer no longer names them."""
+    if peer.session != NULL:
+        # Without memory it is never let go of: a leak, but nothing dangles.
+        vector_add(&engine.old_sessions, peer.session)
     gcm_close(&peer.rx)
     gcm_close(&peer.rx_rtcp)
     gcm_close(&peer.tx)
     gcm_close(&peer.tx_rtcp)
-    peer.srtp_rx = peer.srtp_tx = NULL
+    peer.srtp_rx = peer.srtp_tx = peer.session = NULL
     peer.keyed = peer.direct = False
     peer.rtcp_index = 0
 
