@@ -159,7 +159,17 @@ async def measure(
             load.close()
     rss = (last["rss"] - before_join["rss"]) / 1024 / max(1, setup.subscribers)
     return figures(
-        workload.name, setup.subscribers, profile, plane, first, last, elapsed, ours, loss(flows_before, flows_after), rss, verified
+        workload.name,
+        setup.subscribers,
+        profile,
+        plane,
+        first,
+        last,
+        elapsed,
+        ours,
+        loss(flows_before, flows_after),
+        rss,
+        verified,
     )
 
 
@@ -196,7 +206,8 @@ def loss(before: list[tuple[int, ...]], after: list[tuple[int, ...]]) -> float:
 
 
 def verify(client: Client) -> int:
-    """Raise `AssertionError` unless what the subscriber decrypted is what was published, in order."""
+    """Raise `AssertionError` unless what the subscriber decrypted is what was published, in order; loss is counted by
+    `loss`, and where the generator itself is too slow there may be some."""
     newest: dict[int, int] = {}
     for packet in client.received:
         header = rtp.parse(packet)
@@ -204,7 +215,7 @@ def verify(client: Client) -> int:
         assert payload[-8:-4] == b"body", "the content has changed"
         number = int.from_bytes(payload[-4:], "big")
         if header.ssrc in newest:
-            assert number == newest[header.ssrc] + 1, "packets are missing or out of order"
+            assert number > newest[header.ssrc], "packets are out of order"
         newest[header.ssrc] = number
     return len(client.received)
 

@@ -120,7 +120,9 @@ def _fanout(name: str, sizes: Callable[[], Sequence[int]]) -> Workload:
             extra_publishers=1,
             publishers=lambda clients: [Publisher(clients[-1], first=100, video_sizes=sizes, audio=True)],
             consumes=lambda clients: [
-                (client, producer, kind) for client in clients[:-1] for producer, kind in ((100, "video"), (101, "audio"))
+                (client, producer, kind)
+                for client in clients[:-1]
+                for producer, kind in ((100, "video"), (101, "audio"))
             ],
         )
 

@@ -138,9 +138,7 @@ class Consumer:
             self.highest_out = out_index
             self._newest = packet
             self._newest_shifts = span.shifts
-        block = packet.blocks.get(self._plan)
-        if block is None:
-            block = packet.blocks[self._plan] = self._plan.encode(packet, now)
+        block = packet.block(self._plan, now)
         payload = self._payload(packet, span.shifts)
         head = _HEADER.pack(
             0x90 if block else 0x80,
@@ -241,8 +239,6 @@ class Consumer:
                 self._context.drops[_DROPPED[verdict]] += 1
 
     def _resend(self, packet: MediaPacket, shifts: Shifts, out_index: int, now: float) -> None:
-        # Without RTX it must be the same packet to the byte: other bytes under one SRTP index give AES-GCM's key away.
-        block = packet.blocks.get(self._plan) or self._plan.encode(packet, now)
         payload = self._payload(packet, shifts)
         payload_type, sequence, ssrc = self.spec.payload_type, out_index & 0xFFFF, self.spec.ssrc
         if self.spec.rtx_ssrc is not None and self.spec.rtx_payload_type is not None:
@@ -250,6 +246,9 @@ class Consumer:
             payload = _OSN.pack(sequence) + payload
             payload_type, ssrc = self.spec.rtx_payload_type, self.spec.rtx_ssrc
             self._rtx_sequence = sequence = (self._rtx_sequence + 1) & 0xFFFF
+        else:
+            # It must be the same packet to the byte: other bytes under one SRTP index give AES-GCM's key away.
+            block = packet.block(self._plan, now)
         timestamp = (packet.timestamp + shifts.timestamp) & 0xFFFFFFFF
         head = _HEADER.pack(0x90 if block else 0x80, packet.marker | payload_type, sequence, timestamp, ssrc)
         if self._emit(head + block + payload, 0):

@@ -26,11 +26,12 @@ HOP_BY_HOP = frozenset(
 
 
 class MediaPacket:
-    """Not to be changed after it was made, but for `blocks`, the cache of extension blocks by plan."""
+    """Not to be changed after it was made, but for `block`'s cache."""
 
     __slots__ = (
+        "_blocks",
+        "_stamp",
         "arrived",
-        "blocks",
         "elements",
         "encoding",
         "index",
@@ -58,7 +59,17 @@ class MediaPacket:
         self.arrived = now
         self.keyframe_start = False
         self.vp8: Vp8Descriptor | None = None
-        self.blocks: dict[ExtensionPlan, bytes] = {}
+        self._stamp: float | None = None
+        self._blocks: dict[ExtensionPlan, bytes] = {}
+
+    def block(self, plan: ExtensionPlan, now: float) -> bytes:
+        """Its extension block; stamped with the moment of its first sending, each time the same to the byte."""
+        if self._stamp is None:
+            self._stamp = now
+        block = self._blocks.get(plan)
+        if block is None:
+            block = self._blocks[plan] = plan.encode(self, self._stamp)
+        return block
 
 
 class ExtensionPlan:

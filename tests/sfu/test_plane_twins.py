@@ -189,7 +189,9 @@ class Twins:
     def reports(self) -> None:
         rng, stream = self.rng, self.rng.choice(self.streams)
         ntp = (3_900_000_000 << 32) + int(self.rigs[0].now * 2**32) + rng.randrange(1 << 28)
-        report = rtcp.SenderReport(ssrc=stream.ssrc, ntp=ntp, rtp_timestamp=stream.timestamp & 0xFFFFFFFF, packets=1, octets=1)
+        report = rtcp.SenderReport(
+            ssrc=stream.ssrc, ntp=ntp, rtp_timestamp=stream.timestamp & 0xFFFFFFFF, packets=1, octets=1
+        )
         self.each("rtcp", 1, rtcp.sender_report(report))
         for peer in (2, 3):
             sent = [p for p in self.rigs[0].feedback[peer] if isinstance(p, rtcp.SenderReport)]
