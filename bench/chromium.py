@@ -29,9 +29,9 @@ FLAGS = (
     "--disable-background-timer-throttling",
     "--disable-renderer-backgrounding",
     "--disable-backgrounding-occluded-windows",
-    # The machine's own host names have nothing to do with a call on loopback.
-    "--disable-features=WebRtcHideLocalIpsWithMdns",
 )
+PATIENCE_MS = 60_000
+"""For pages to load and elements to come, on a machine that is busy with other things."""
 
 
 def find_chromium() -> str | None:
@@ -60,6 +60,7 @@ async def open_chromium(
                 color_scheme=scheme,
                 viewport={"width": width, "height": height},
             )
+            context.set_default_timeout(PATIENCE_MS)
             try:
                 yield context
             finally:

@@ -18,8 +18,9 @@ compose() {
 
 finish() {
     status=$?
-    if [ "$status" != 0 ]; then compose logs --no-color --tail=40 >&2 || true; fi
+    if [ "$status" != 0 ]; then compose ps >&2; compose logs --no-color --tail=40 >&2 || true; fi
     compose down -v --remove-orphans >/dev/null 2>&1 || true
+    docker image rm "sluice:${SLUICE_IMAGE:-none}" >/dev/null 2>&1 || true
     rm -rf "$work"
     exit "$status"
 }
@@ -45,14 +46,14 @@ mkdir "$work/context"
 git ls-files -co --exclude-standard -z -- . ':!tests' | xargs -0 cp --parents -t "$work/context" --
 [ -x "$VENV/bin/pip" ] || scripts/setup.sh "$VENV" run
 # async-timeout: redis-py wants it before Python 3.11.3, which Debian 12 has; pip leaves it out on a newer Python.
-"$VENV/bin/pip" wheel -q --wheel-dir "$work/context/wheels" . async-timeout
+"$VENV/bin/pip" wheel -qq --wheel-dir "$work/wheels" "$work/context" async-timeout
+rm -rf "$work/context/build" && mv "$work/wheels" "$work/context/wheels"
 export SLUICE_IMAGE=test-$$
 docker build --network=host --build-arg BASE="$SLUICE_BASE" -f "$work/context/deploy/Dockerfile" -t "sluice:$SLUICE_IMAGE" \
     "$work/context" >"$work/build.log" 2>&1 || { tail -n 30 "$work/build.log" >&2; exit 1; }
 
 SLUICE_SECRET=$(od -An -N24 -tx1 /dev/urandom | tr -d ' \n')
-export SLUICE_SECRET SLUICE_BOTS=$BOTS SLUICE_GRACE_S=300 SLUICE_DRAIN_MAX_S=200
+export SLUICE_SECRET SLUICE_BOTS=2 SLUICE_GRACE_S=300 SLUICE_DRAIN_MAX_S=200
 say "bringing the fleet up"
 compose up -d --no-build >"$work/up.log" 2>&1 || { cat "$work/up.log" >&2; exit 1; }
-"$VENV/bin/python" scripts/compose_drain.py --project "$PROJECT" --bots "$BOTS"
-docker image rm "sluice:$SLUICE_IMAGE" >/dev/null 2>&1 || true
+PYTHONPATH=. "$VENV/bin/python" scripts/compose_drain.py --project "$PROJECT" --image "sluice:$SLUICE_IMAGE" --secret "$SLUICE_SECRET" --bots "$BOTS"

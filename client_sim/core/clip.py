@@ -12,7 +12,7 @@ AUDIO_MS = 20
 """An Opus packet, as browsers send it."""
 AUDIO_CLOCK = 48_000
 VIDEO_CLOCK = 90_000
-FORMAT = 3
+FORMAT = 4
 """Version of the file in the cache; a file of another version is made anew."""
 
 

@@ -9,18 +9,18 @@ numbers; then only its gaps count.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum, auto
+from enum import IntEnum
 
 WINDOW = 1024
 """Numbers kept while a late copy may still come [units]: 20 s of Opus packets."""
 
 
-class Mark(Enum):
+class Mark(IntEnum):
     """Stretches of time that are measured beside the whole."""
 
-    MOVE = auto()
+    MOVE = 0
     """Since the player's last move began."""
-    OBSERVER = auto()
+    OBSERVER = 1
     """Since whoever watches the bots said so."""
 
 
@@ -53,7 +53,7 @@ class GapMeter:
         self._last_new: float | None = None
         self._longest = 0.0
         self._longest_at: float | None = None
-        self._marked = dict.fromkeys(Mark, 0.0)
+        self._marked = [0.0 for _ in Mark]
         self._run = self._longest_run = 0
         self._missing = 0
         self.units = 0
@@ -66,7 +66,8 @@ class GapMeter:
             self.duplicates += 1
             return False
         self._gap(at)
-        self._last_new = at if self._last_new is None else max(at, self._last_new)
+        if self._last_new is None or at > self._last_new:
+            self._last_new = at
         self.units += 1
         return True
 
@@ -104,8 +105,10 @@ class GapMeter:
         return 0.0 if self._last_new is None else max(0.0, now - self._last_new)
 
     def _gap(self, at: float) -> None:
-        gap = self._open(at)
-        for mark, longest in self._marked.items():
+        if self._last_new is None:
+            return
+        gap = at - self._last_new
+        for mark, longest in enumerate(self._marked):
             if gap > longest:
                 self._marked[mark] = gap
         if gap > self._longest:
@@ -115,6 +118,8 @@ class GapMeter:
         """Mark a number as seen; False when it was before, or is older than the window can tell."""
         if self._high < 0:
             self._low = self._high = number
+        elif number == self._high + 1 and self._leaves_no_hole(number - WINDOW):
+            self._high = number
         elif number > self._high:
             self._advance(number)
         elif number <= self._high - WINDOW or self._ring[number % WINDOW] == number:
@@ -122,6 +127,15 @@ class GapMeter:
         elif number < self._low:
             self._low = number  # the very first packets came out of order
         self._ring[number % WINDOW] = number
+        return True
+
+    def _leaves_no_hole(self, leaving: int) -> bool:
+        """The usual case: what leaves the window for the next number had come, or nothing leaves it yet."""
+        if leaving < self._low:
+            return True
+        if self._ring[leaving % WINDOW] != leaving:
+            return False
+        self._low, self._run = leaving + 1, 0
         return True
 
     def _advance(self, number: int) -> None:

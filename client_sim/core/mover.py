@@ -3,6 +3,8 @@
 The home link carries the player's publications. A move opens a target link beside it; once everything flows there the
 target becomes the home, and the former home is let go when nobody listens to it any more. A failure before the switch
 costs the target only. `handle` takes what happened, `tick` what is due, `next_deadline` says when to call it.
+
+Longer than our files ought to be, because a state machine reads best on one page.
 """
 
 from __future__ import annotations

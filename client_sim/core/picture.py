@@ -48,6 +48,17 @@ def draw_counter(luma: Luma, number: int, *, digits: int = 3) -> None:
                     top = (row + 1) * block
                     at = left + column * block
                     luma[top : top + block, at : at + block] = 235
+    draw_strip(luma, number, top=7 * block, block=block, blocks=4 * digits + 1)
+
+
+def draw_strip(luma: Luma, number: int, *, top: int, block: int, blocks: int) -> None:
+    """Below the counter, a row of grey blocks by chance with the number as seed.
+
+    A counter alone is not enough: over a flat picture the step from 17 to 18 is encoded like that from 27 to 28.
+    """
+    levels = np.random.default_rng(number).integers(16, 236, blocks)
+    for position, level in enumerate(levels):
+        luma[top : top + block, position * block : (position + 1) * block] = level
 
 
 def sound(seconds: int, *, seed: int = 1) -> npt.NDArray[np.int16]:

@@ -45,6 +45,8 @@ class Reception:
         self.received += 1
         if self._base is None:
             self._base = self._highest = sequence
+        elif sequence == (self._highest + 1) & 0xFFFF:
+            self._highest += 1
         else:
             ahead = sequence_delta(sequence, self._highest & 0xFFFF)
             if ahead > 0:

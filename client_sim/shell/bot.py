@@ -17,11 +17,11 @@ from client_sim.core.clip import ClipIndex
 from client_sim.core.follower import Follower
 from client_sim.core.gaps import Mark
 from client_sim.core.listener import source_of
-from client_sim.core.movelog import MoveLog
 from client_sim.core.mover import Mover
 from client_sim.core.replay import Track
-from client_sim.core.report import BotReport, Counts, gaps_of
+from client_sim.core.report import BotReport, gaps_of
 from client_sim.core.translate import media_event, router_event, router_message
+from client_sim.shell.chronicle import Chronicle, Emit
 from client_sim.shell.connections import Connections
 from client_sim.shell.media_link import MediaLink
 from client_sim.shell.publisher import Publisher
@@ -33,11 +33,6 @@ from shared.messages.codes import Refusal
 from shared.records import Presence, PublicationRecord
 
 CLIENT = "sluice-bot/1"
-NOT_FAILURES = frozenset({"cordoned", Refusal.SFU_CORDONED.value, Refusal.SFU_TERMINATING.value, "terminating"})
-"""Reasons for a link's end that are no failed connection: the SFU was cordoned between our asking and our coming."""
-
-Emit = Callable[..., None]
-"""`emit(event, bot=..., **facts)`."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -62,11 +57,9 @@ class Bot:
     def __init__(self, plan: BotPlan, *, rule: RuleBox, emit: Emit, rng: random.Random) -> None:
         self.plan = plan
         self.presence = plan.presence
-        self.counts = Counts()
-        self.moves = MoveLog()
         self.audience = Audience(plan.index)
+        self.chronicle = Chronicle(bot=plan.identity, room=plan.room, audience=self.audience, emit=emit)
         self._rule = rule
-        self._emit = emit
         self._publications = {track.kind: f"{track.kind}-{rng.getrandbits(64):016x}" for track in plan.tracks}
         self.mover = Mover(
             identity=plan.identity,
@@ -93,8 +86,6 @@ class Bot:
         self._me = ""
         self._visits: dict[str, str] = {}
         """SFUs we asked the router's leave to visit, by request id."""
-        self._hearing: set[str] = set()
-        """Publications of others that have delivered something."""
         self._requests = 0
         self._kinds = {publication: kind for kind, publication in self._publications.items()}
         self._source = source_of(plan.index.clip_id)
@@ -102,7 +93,6 @@ class Bot:
         self._busy = False
         self._timer: asyncio.TimerHandle | None = None
         self._session: asyncio.Task[None] | None = None
-        self._evicted = False
 
     # --- the outside ---
 
@@ -139,28 +129,26 @@ class Bot:
 
     def report(self, *, now: float) -> BotReport:
         """What has come of it so far."""
-        self.connections.count(self.counts)
-        self.counts.resumes = self.router.resumes
-        self.counts.rule_faults = self._rule.faults
+        counts = self.chronicle.counts
+        self.connections.count(counts)
+        counts.resumes = self.router.resumes
+        counts.rule_faults = self._rule.faults
         publisher = self.connections.publisher
         if publisher is not None:
-            self.counts.keyframe_requests = publisher.keyframe_requests
-            self.counts.repairs = publisher.repairs
+            counts.keyframe_requests = publisher.keyframe_requests
+            counts.repairs = publisher.repairs
         return BotReport(
             bot=self.plan.identity,
             room=self.plan.room,
             phase=self.mover.phase.value,
             sfu=self.sfu,
             ended=self.router.ended,
-            counts=self.counts,
+            counts=counts,
             gaps=gaps_of(self.audience.received(now=now)),
             marked_audio_gap_ms=self.audience.since(Mark.OBSERVER, "audio", now=now),
             marked_video_gap_ms=self.audience.since(Mark.OBSERVER, "video", now=now),
-            moves=tuple(self.moves.done),
+            moves=tuple(self.chronicle.moves.done),
         )
-
-    def _tell(self, event: str, **facts: object) -> None:
-        self._emit(event, bot=self.plan.identity, room=self.plan.room, **facts)
 
     # --- events to effects ---
 
@@ -211,11 +199,11 @@ class Bot:
                 self.connections.abandon(effect.link)
             case m.ReportDecided():
                 self._tell_router(effect)
-                self._tell("decided", sfu=effect.sfu, move=effect.move, reason=effect.reason)
+                self.chronicle.tell("decided", sfu=effect.sfu, move=effect.move, reason=effect.reason)
             case m.ReportMoved():
-                self._moved(effect)
+                self.router.send(self.chronicle.moved(effect))
             case m.Note():
-                self._note(effect)
+                self.chronicle.note(effect)
             case f.Visit():
                 self._visit(effect.sfu)
             case f.Want():
@@ -225,10 +213,9 @@ class Bot:
             case f.Unneeded():
                 self.connections.unneeded(effect.sfu)
             case f.Dropped():
-                self._hearing.discard(effect.publication)
                 self.audience.ended(effect.publication, now=time.monotonic())
             case f.Switched():
-                self._tell("playing-from", publication=effect.publication, sfu=effect.sfu)
+                self.chronicle.tell("playing-from", publication=effect.publication, sfu=effect.sfu)
 
     def _tell_router(self, effect: m.Effect) -> None:
         message = router_message(effect, kinds=self._kinds, source=self._source)
@@ -264,7 +251,7 @@ class Bot:
         ]
 
     def _router_lost(self, closed: Closed) -> None:
-        self._tell("router-lost", code=closed.code)
+        self.chronicle.tell("router-lost", code=closed.code)
         self._handle(m.RouterLost())
         waiting, self._visits = list(self._visits.values()), {}
         for sfu in waiting:
@@ -291,9 +278,9 @@ class Bot:
                     m.Unassigned(request=message.request, code=message.code, retry_after_s=message.retry_after_s)
                 )
             case player.Failed():
-                self._tell("refused", code=message.code, message=message.message)
+                self.chronicle.tell("refused", code=message.code, message=message.message)
             case player.RouterClosing():
-                self._tell("router-closing", after_s=message.after_s)
+                self.chronicle.tell("router-closing", after_s=message.after_s)
             case _:
                 self._handle_if(router_event(message))
 
@@ -302,10 +289,10 @@ class Bot:
             self._begin_new_session()
         self._me = message.player
         if message.resumed:
-            self._tell("resumed", router=message.router, player=message.player)
+            self.chronicle.tell("resumed", router=message.router, player=message.player)
             self._handle(m.RouterBack())
         else:
-            self._tell("joined", router=message.router, player=message.player)
+            self.chronicle.tell("joined", router=message.router, player=message.player)
             self._handle(m.Joined(assigned=message.assignment is not None))
         for notice in message.cordoned:
             self._handle_if(router_event(notice))
@@ -346,82 +333,37 @@ class Bot:
 
     def link_refused(self, link: MediaLink, number: int, code: str) -> None:
         self.connections.refused(number)
-        self._failed_connection(link.sfu, code)
+        self.chronicle.failed_connection(link.sfu, code)
         self._handle(m.LinkDown(link=number, reason=code))
 
     def link_message(self, link: MediaLink, message: media.ToMedia) -> None:
         if isinstance(message, media.PublicationEnded):
             self._run(self.follower.copy_ended(message.publication, link.sfu))
         elif isinstance(message, player.Failed):
-            self._tell("refused", sfu=link.sfu, code=message.code, message=message.message)
+            self.chronicle.tell("refused", sfu=link.sfu, code=message.code, message=message.message)
         elif link.number is not None:
             self._handle_if(media_event(message, link=link.number, sfu=link.sfu))
 
     def link_down(self, link: MediaLink, reason: str, *, cut: bool) -> None:
         target = self.mover.links.target
         if not link.entered or (target is not None and target.number == link.number):
-            self._failed_connection(link.sfu, reason)
+            self.chronicle.failed_connection(link.sfu, reason)
+        # A dead connection is the end under every number; a broken websocket only under the one it was opened for.
+        numbers = self.connections.numbers(link)[: None if cut else 1]
         if self.connections.down(link):
             self._run(self.follower.lost(link.sfu, now=time.monotonic()))
-        if link.number is not None:
-            self._handle(m.LinkDown(link=link.number, reason=reason, cut=cut))
+        for number in numbers:
+            self._handle(m.LinkDown(link=number, reason=reason, cut=cut))
 
     def link_unit(self, link: MediaLink, publication: str, unit: bytes, at: float) -> None:
         record = self.follower.publications.get(publication)
         if record is None:
             return
         if not self.audience.hears(publication):
-            self._tell("hearing", publication=publication, player=record.player, kind=record.kind, sfu=link.sfu)
+            self.chronicle.tell(
+                "hearing", publication=publication, player=record.player, kind=record.kind, sfu=link.sfu
+            )
         self.audience.take(record, unit, at=at)
-        if publication not in self._hearing:
-            self._hearing.add(publication)
-            self._tell("hearing", publication=publication, sfu=link.sfu)
         effects = self.follower.delivered(publication, link.sfu)
         if effects:
             self._run(effects)
-
-    # --- telling ---
-
-    def _failed_connection(self, sfu: str, reason: str) -> None:
-        if reason not in NOT_FAILURES:
-            self.counts.failed_connections += 1
-            self._tell("failed-connection", sfu=sfu, reason=reason)
-
-    def _moved(self, effect: m.ReportMoved) -> None:
-        now = time.monotonic()
-        move = self.moves.moved(
-            effect,
-            audio_gap_ms=self.audience.since(Mark.MOVE, "audio", now=now),
-            video_gap_ms=self.audience.since(Mark.MOVE, "video", now=now),
-        )
-        self.counts.moves += 1
-        self.router.send(
-            player.Moved(
-                sfu=effect.sfu,
-                left=effect.left,
-                took_ms=effect.took_ms,
-                audio_gap_ms=move.audio_gap_ms,
-                video_gap_ms=move.video_gap_ms,
-            )
-        )
-        self._tell(
-            "moved",
-            sfu=effect.sfu,
-            left=effect.left,
-            took_ms=effect.took_ms,
-            audio_gap_ms=move.audio_gap_ms,
-            video_gap_ms=move.video_gap_ms,
-        )
-
-    def _note(self, note: m.Note) -> None:
-        self.moves.note(note, now=time.monotonic())
-        if note.step is m.Step.MOVE_STARTED:
-            self.audience.mark(Mark.MOVE)
-        elif note.step is m.Step.EVICTED:
-            self.counts.evictions += 1
-            self._evicted = True
-        elif note.step is m.Step.SWITCHED and self._evicted:
-            self._evicted = False
-            self.counts.rejoins += 1
-            self._tell("rejoined", sfu=note.sfu)
-        self._tell(note.step.value, sfu=note.sfu, reason=note.reason)

@@ -36,6 +36,8 @@ class Connections:
         self._closed = closed
         self._at: dict[str, MediaLink] = {}
         self._carrying: dict[int, MediaLink] = {}
+        self._foreign: set[MediaLink] = set()
+        """Links of former sessions."""
         self._past = dict.fromkeys(TRAFFIC, 0)
         """Traffic of links that are closed."""
         self._past_repaired = 0
@@ -50,10 +52,18 @@ class Connections:
         """It is the link of the present session to its SFU."""
         return self._at.get(link.sfu) is link
 
+    def numbers(self, link: MediaLink) -> list[int]:
+        """All numbers by which the mover knows a link, newest first: one that was revived has two for a while."""
+        return sorted((number for number, same in self._carrying.items() if same is link), reverse=True)
+
     def carry(self, sfu: str, address: str, token: str, *, number: int, generation: int) -> None:
-        """Publish at an SFU: on the visitor's link there, or on a new one."""
+        """Publish at an SFU: on the link whose websocket broke, on the visitor's link there, or on a new one."""
         link = self.at(sfu)
-        if link is not None and link.number is None:
+        broken = next((one for one in self._carrying.values() if one.sfu == sfu and one.revivable), None)
+        if broken is not None and link is None and broken not in self._foreign:
+            link = self._at[sfu] = broken
+            link.revive(number, generation, address=address, token=token)
+        elif link is not None and link.number is None:
             link.carry(number, generation, token=token)
         else:
             link = self._new(sfu, address, token)
@@ -68,7 +78,7 @@ class Connections:
 
     def let_go(self, number: int) -> None:
         """Publish there no longer; leave once nothing is wanted from there."""
-        link = self._carrying.pop(number, None)
+        link = self._release(number)
         if link is not None:
             link.stop_publishing()
             if not (self.is_current(link) and self._wanted(link.sfu)):
@@ -76,7 +86,7 @@ class Connections:
 
     def abandon(self, number: int) -> None:
         """The link came to nothing; one that was a visit before is one again."""
-        link = self._carrying.pop(number, None)
+        link = self._release(number)
         if link is None:
             return
         if link.alive and link.entered and self.is_current(link) and self._wanted(link.sfu):
@@ -107,6 +117,7 @@ class Connections:
         """No link can be used for more than it does now; visits end. Returns the SFUs that had a current link."""
         sfus = list(self._at)
         visits = [link for link in self._at.values() if link.number is None]
+        self._foreign.update(self._carrying.values())
         self._at.clear()
         for link in visits:
             self._close(link)
@@ -128,6 +139,17 @@ class Connections:
             now = sum(getattr(transport, name) for link in links for transport in link.transports)
             setattr(counts, name, self._past[name] + now)
         counts.repaired = self._past_repaired + sum(link.repaired for link in links)
+
+    def _release(self, number: int) -> MediaLink | None:
+        """The link with this number, unless it also goes by another: one that was revived has the old and the new."""
+        link = self._carrying.pop(number, None)
+        if link is None:
+            return None
+        others = [other for other, same in self._carrying.items() if same is link]
+        if others:
+            link.number = max(others)
+            return None
+        return link
 
     def _all(self) -> set[MediaLink]:
         return {*self._at.values(), *self._carrying.values()}
@@ -151,6 +173,7 @@ class Connections:
             self._closed(link.sfu)
 
     def _close(self, link: MediaLink) -> None:
+        self._foreign.discard(link)
         for transport in link.transports:
             for name in TRAFFIC:
                 self._past[name] += getattr(transport, name)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import random
 import time
 from collections.abc import Callable
@@ -18,7 +17,8 @@ from client_sim.core.replay import AudioTrack, Numbers, Track, VideoTrack
 from client_sim.core.report import FleetReport, fleet_report
 from client_sim.core.rules import Rule
 from client_sim.core.script import Cast, Script, read_cast
-from client_sim.shell.bot import Bot, BotPlan, Emit
+from client_sim.shell.bot import Bot, BotPlan
+from client_sim.shell.chronicle import Emit
 from client_sim.shell.pacer import Pacer
 from client_sim.shell.publisher import Publisher
 from shared.errors import BadSetting
@@ -27,8 +27,6 @@ from shared.tokens import PlayerClaims, issue
 
 TOKEN_TTL_S = 3600.0
 """A bot makes a fresh token for each join."""
-FREEZE_AFTER_S = 5.0
-"""After the last join: what lives then mostly lives to the end, and the garbage collector need not look at it."""
 
 
 def load_cast(behaviour: str) -> Cast:
@@ -61,8 +59,6 @@ class BotFleet:
 
     async def run(self) -> FleetReport:
         """Everybody joins, plays, and leaves when `stopping` is set or the time is over."""
-        gc.collect()
-        gc.freeze()
         self._began = time.monotonic()
         players: list[asyncio.Task[None]] = []
         try:
@@ -71,8 +67,6 @@ class BotFleet:
                 if await self._stopped_within(1.0 / self.config.join_per_s):
                     break
             self._emit("started", bots=len(self.bots))
-            if not await self._stopped_within(FREEZE_AFTER_S):
-                gc.freeze()  # without collecting first: that would hold up media for as long as 0.1 s
             duration_s = self.config.duration_s
             await self._stopped_within(self._began + duration_s - time.monotonic() if duration_s else None)
             return self.report()

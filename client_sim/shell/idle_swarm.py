@@ -42,12 +42,24 @@ class SwarmFailed(SluiceError):
         return f"the swarm is not complete: {self.detail}"
 
 
+class _Timed(ClientConnection):
+    """Notes when data came in. Whoever awaits the frame runs only after the loop has read all sockets that are ready,
+    and when a whole fleet is told at once that is a long time after."""
+
+    arrived = 0.0
+    """Latest arrival [monotonic seconds]."""
+
+    def data_received(self, data: bytes) -> None:
+        self.arrived = time.monotonic()
+        super().data_received(data)
+
+
 @dataclass(slots=True)
 class _Idle:
     """One player."""
 
     identity: str
-    connection: ClientConnection | None = None
+    connection: _Timed | None = None
     sfu: str = ""
     told: dict[str, float] = field(default_factory=dict)
     """When it heard of each cordoned SFU [monotonic seconds]."""
@@ -142,8 +154,16 @@ class IdleSwarm:
         claims = PlayerClaims(room=self._rooms[number % len(self._rooms)], identity=idle.identity, publish=False)
         token = issue(claims, secret=self._secret, now_at=time.time(), ttl_s=600.0)
         connection = await connect(
-            url, open_timeout=OPEN_S, ping_interval=None, compression=None, max_size=1 << 22, max_queue=4, proxy=None
+            url,
+            create_connection=_Timed,
+            open_timeout=OPEN_S,
+            ping_interval=None,
+            compression=None,
+            max_size=1 << 22,
+            max_queue=4,
+            proxy=None,
         )
+        assert isinstance(connection, _Timed)
         await connection.send(encode(p.Join(token=token, presence=Presence(), client="sluice-idle/1")))
         welcome = p.to_player.read(await connection.recv())
         if not isinstance(welcome, p.Welcome):
@@ -154,14 +174,13 @@ class IdleSwarm:
         self._readers.add(task)
         task.add_done_callback(self._readers.discard)
 
-    async def _listen(self, idle: _Idle, connection: ClientConnection) -> None:
+    async def _listen(self, idle: _Idle, connection: _Timed) -> None:
         try:
             async for frame in connection:
-                now = time.monotonic()
                 if CORDONED in str(frame):
                     message = p.to_player.read(frame)
                     if isinstance(message, p.CordonedSfu) and message.sfu not in idle.told:
-                        idle.told[message.sfu] = now
+                        idle.told[message.sfu] = connection.arrived
                         self._counts[message.sfu] += 1
                         self._heard.set()
         except (ConnectionClosed, BadInput):

@@ -18,6 +18,8 @@ from shared.messages.codes import CloseCode
 from shared.messages.player import Failed
 from shared.rtc import sdp
 
+GATHER_S = 0.02
+"""How long changes of what is wanted are gathered into one `subscribe`."""
 CUTTING = (CloseCode.TERMINATING, CloseCode.REPLACED, CloseCode.REFUSED)
 """Close codes after which the SFU has dropped our media as well."""
 
@@ -76,6 +78,9 @@ class MediaLink:
         self._down: PeerTransport | None = None
         self._receiver: Receiver | None = None
         self._finished = False
+        self._reviving = False
+        self._wanted: tuple[str, ...] = ()
+        self._want_timer: asyncio.TimerHandle | None = None
 
     # --- what the player wants of it ---
 
@@ -91,9 +96,30 @@ class MediaLink:
             if self.entered:
                 self._wire.send(self._enter())
 
+    def revive(self, number: int, generation: int, *, address: str, token: str) -> None:
+        """Take the session up again on a new websocket: its media never stopped, and the SFU repeats what flows."""
+        self.number, self._generation, self._token = number, generation, token
+        self._wire = Wire(address, m.from_sfu)
+        self.entered, self.alive, self._reviving = False, True, True
+        self.start()
+
+    @property
+    def revivable(self) -> bool:
+        """Only the websocket broke."""
+        return not self.alive and not self._finished and self._carries_media()
+
+    def _carries_media(self) -> bool:
+        return any(transport.connected for transport in self.transports)
+
     def want(self, publications: Sequence[str]) -> None:
-        """Subscribe to exactly these."""
-        self._wire.send(m.Subscribe(publications=tuple(publications)))
+        """Subscribe to exactly these, in a moment: tracks come and move in pairs, and each change is a negotiation."""
+        self._wanted = tuple(publications)
+        if self._want_timer is None:
+            self._want_timer = asyncio.get_running_loop().call_later(GATHER_S, self._send_want)
+
+    def _send_want(self) -> None:
+        self._want_timer = None
+        self._wire.send(m.Subscribe(publications=self._wanted))
 
     def stop_publishing(self) -> None:
         """End our publications here; what we hear from here goes on."""
@@ -113,6 +139,8 @@ class MediaLink:
         """End everything at once. Safe twice."""
         self._finished = True
         self.alive = False
+        if self._want_timer is not None:
+            self._want_timer.cancel()
         for task in [task for task in self._tasks if task is not asyncio.current_task()]:
             task.cancel()
         for transport in (self._up, self._down):
@@ -143,8 +171,7 @@ class MediaLink:
         closed = await self._wire.run(self._enter, self._message)
         self.alive = False
         if not self._finished:
-            publishing = self._up is not None and self._up.connected and self.number is not None
-            self._fail(_reason(closed.code, closed.opened), cut=closed.code in CUTTING or not publishing)
+            self._fail(_reason(closed.code, closed.opened), cut=closed.code in CUTTING or not self._carries_media())
 
     def _enter(self) -> m.Enter:
         self._shown_token = self._token
@@ -182,8 +209,9 @@ class MediaLink:
             self._wire.send(self._enter())
             self._owner.link_entered(self, carrying=False)
             return
-        if self.number is not None and self._publisher is not None:
+        if self.number is not None and self._publisher is not None and not self._reviving:
             self._offer(self._publisher)
+        self._reviving = False
         self._owner.link_entered(self, carrying=self.number is not None)
 
     # --- publishing ---

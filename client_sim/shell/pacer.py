@@ -8,6 +8,9 @@ import itertools
 import time
 from typing import Protocol
 
+SLACK_S = 0.001
+"""How much before it is due something may run: the loop counts whole milliseconds and fires up to one early."""
+
 
 class Paced(Protocol):
     """Something with a next deadline."""
@@ -48,10 +51,10 @@ class Pacer:
     def _fire(self) -> None:
         self._timer = None
         now = time.monotonic()
-        while self._heap and self._heap[0][0] <= now:
+        while self._heap and self._heap[0][0] <= now + SLACK_S:
             due, _, paced = heapq.heappop(self._heap)
             self.worst_lag_s = max(self.worst_lag_s, now - due)
-            following = paced.run(now)
+            following = paced.run(now + SLACK_S)
             if following is not None:
                 heapq.heappush(self._heap, (following, next(self._order), paced))
         self._arm()

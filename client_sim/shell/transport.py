@@ -13,7 +13,7 @@ from collections.abc import Callable
 from client_sim.core.session_sdp import FarEnd, OwnEnd
 from shared.errors import BadInput, BadPacket
 from shared.rtc import sdp, stun
-from shared.rtc.dtls import DtlsFailed, DtlsTransport, process_certificate
+from shared.rtc.dtls import Certificate, DtlsFailed, DtlsTransport
 from shared.rtc.srtp import SrtpSession
 
 CHECK_EVERY_S = 2.5
@@ -27,6 +27,8 @@ RECEIVE_BUFFER = 1 << 20
 """Socket buffer [bytes]: a second of stall at a full room's rate."""
 BATCH = 64
 """Datagrams read in one go, before others get their turn."""
+FRESH_S = 0.001
+"""A datagram that waited less than this is taken for the last one: asking in vain costs as much as reading one."""
 _SO_TIMESTAMPNS = 35
 _TIMESPEC = struct.Struct("@ll")
 _ANCILLARY = socket.CMSG_SPACE(_TIMESPEC.size)
@@ -54,7 +56,9 @@ class PeerTransport:
     """
 
     def __init__(self, *, on_rtp: MediaHandler, on_rtcp: MediaHandler, on_closed: Callable[[str], None]) -> None:
-        fingerprint = process_certificate().fingerprint
+        # One for each connection: by its fingerprint the SFU tells a new association from an old one (RFC 8842).
+        self._certificate = Certificate.generateCertificate()
+        fingerprint = self._certificate.fingerprint
         self.own = OwnEnd(
             secrets.token_hex(4), secrets.token_hex(12), sdp.Fingerprint(fingerprint.algorithm, fingerprint.value)
         )
@@ -85,7 +89,10 @@ class PeerTransport:
             async with asyncio.timeout(CONNECT_S):
                 await self._first_answer()
                 self._dtls = DtlsTransport(
-                    send=self._send_raw, role="client", on_closed=lambda: self._end("dtls-closed")
+                    send=self._send_raw,
+                    role="client",
+                    certificate=self._certificate,
+                    on_closed=lambda: self._end("dtls-closed"),
                 )
                 proofs = [(proof.algorithm, proof.value) for proof in far.fingerprints]
                 keys = await self._dtls.handshake(proofs, timeout_s=CONNECT_S)
@@ -194,7 +201,8 @@ class PeerTransport:
 
     def _readable(self) -> None:
         udp = self._socket
-        offset = time.monotonic() - time.time()
+        began = time.monotonic()
+        offset = began - time.time()
         for _ in range(BATCH):
             if udp is None or udp is not self._socket:
                 return
@@ -206,7 +214,10 @@ class PeerTransport:
                 self._refused()
                 return
             seconds, nanoseconds = _TIMESPEC.unpack(ancillary[0][2])
-            self._received(datagram, offset + seconds + nanoseconds * 1e-9)
+            at = offset + seconds + nanoseconds * 1e-9
+            self._received(datagram, at)
+            if began - at < FRESH_S:
+                return  # it has just come, so there is hardly another one; if there is, we are called again
 
     def _received(self, datagram: bytes, at: float) -> None:
         try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from attrs import define
 from cyclopts import App, ArgumentCollection
 from cyclopts.config import Env
 
@@ -13,7 +12,6 @@ every_setting = Env(PREFIX, command=False)
 """For programs: everything."""
 
 
-@define
 class WhereOnly(Env):
     """For operators' commands: only which fleet. Whom to end, and whether to ask, must stand on the command line: a
     container's environment names an SFU and a version too."""

@@ -5,22 +5,20 @@ from __future__ import annotations
 from rich.console import Group, RenderableType
 from rich.table import Table
 
-from control.core.rehearsal import AUDIO_BOUND_MS, VIDEO_BOUND_FRAMES, Kind, Report
+from control.core.rehearsal import Report
 
 
 def report_table(report: Report) -> RenderableType:
     """The figures with their bounds, and the verdict."""
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
-    bounded = report.kind != Kind.EXIT
-    video_bound = VIDEO_BOUND_FRAMES * report.video_frame_ms
     rows: list[tuple[str, str]] = [
         ("players moved", str(report.players_moved)),
         ("players stayed", str(report.players_stayed)),
         ("players evicted", str(report.players_evicted)),
         ("players rejoined", str(report.players_rejoined)),
         ("failed connections", str(report.failed_connections)),
-        ("longest audio gap", _ms(report.audio_gap_ms_max, AUDIO_BOUND_MS if bounded else None)),
-        ("longest video gap", _ms(report.video_gap_ms_max, video_bound if bounded else None)),
+        ("longest audio gap", _ms(report.audio_gap_ms_max, report.audio_gap_ms_bound)),
+        ("longest video gap", _ms(report.video_gap_ms_max, report.video_gap_ms_bound)),
         ("longest stall of this machine", _ms(report.machine_stall_ms_max)),
         ("cordon to last told", _ms(report.cordon_to_last_told_ms)),
         ("cordon to last move", _s(report.cordon_to_last_move_s)),

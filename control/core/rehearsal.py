@@ -18,6 +18,17 @@ REJOIN_BOUND_S = 5.0
 """Longest silence of a player whose SFU was ended by force or died, until it is heard again elsewhere."""
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Bounds:
+    """Gaps beyond which somebody was cut in a drain or a roll."""
+
+    audio_ms: float = AUDIO_BOUND_MS
+    video_frames: float = VIDEO_BOUND_FRAMES
+
+
+ON_LOOPBACK = Bounds()
+
+
 class Kind(StrEnum):
     """What is rehearsed."""
 
@@ -118,6 +129,9 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     """Longest time for which an idle process of this machine was kept waiting meanwhile [ms]: gaps of that size are the
     machine's, not the fleet's."""
     video_frame_ms: float
+    audio_gap_ms_bound: float | None
+    """None: a forced exit has no bound but the time to rejoin."""
+    video_gap_ms_bound: float | None
     bots: int
     rooms: int
     sfus: int
@@ -146,11 +160,12 @@ def summarize(
     gaps: Gaps,
     failures: Sequence[str],
     scale: Scale,
+    bounds: Bounds = ON_LOOPBACK,
     stall_ms: float | None = None,
     took_s: float = 0.0,
 ) -> Report:
     """The report over all endings of a rehearsal: counts are summed, times and gaps are the worst ones."""
-    cut = verdict(kind, endings, gaps=gaps, failures=failures)
+    cut = verdict(kind, endings, gaps=gaps, failures=failures, bounds=bounds)
     reports = [ending.report for ending in endings if ending.report is not None]
     told = _worst((at, ending.began) for ending in endings for at in ending.told.values())
     return Report(
@@ -166,6 +181,8 @@ def summarize(
         audio_gap_ms_max=_rounded(gaps.audio_ms),
         video_gap_ms_max=_rounded(gaps.video_ms),
         video_frame_ms=round(gaps.frame_ms, 2),
+        audio_gap_ms_bound=bounds.audio_ms if kind is not Kind.EXIT else None,
+        video_gap_ms_bound=round(bounds.video_frames * gaps.frame_ms, 1) if kind is not Kind.EXIT else None,
         cordon_to_last_told_ms=_rounded(None if told is None else told * 1000),
         cordon_to_last_move_s=_rounded(_worst((a, e.began) for e in endings for a in e.moved.values())),
         cordon_to_exit_s=_rounded(_worst((e.ended, e.began) for e in endings)),
@@ -184,7 +201,9 @@ def summarize(
     )
 
 
-def verdict(kind: Kind, endings: Sequence[Ending], *, gaps: Gaps, failures: Sequence[str]) -> list[str]:
+def verdict(
+    kind: Kind, endings: Sequence[Ending], *, gaps: Gaps, failures: Sequence[str], bounds: Bounds = ON_LOOPBACK
+) -> list[str]:
     """Every reason to say that somebody was cut; empty when nobody was.
 
     Drain and roll: nobody evicted, no connection failed, and no gap beyond the bounds. A forced exit evicts by
@@ -197,7 +216,7 @@ def verdict(kind: Kind, endings: Sequence[Ending], *, gaps: Gaps, failures: Sequ
         cut += _cut_at(kind, ending)
     cut += [f"a media connection failed: {failure}" for failure in failures]
     if kind is not Kind.EXIT:
-        cut += _cut_by_gaps(gaps)
+        cut += _cut_by_gaps(gaps, bounds)
     return cut
 
 
@@ -223,13 +242,13 @@ def _cut_at(kind: Kind, ending: Ending) -> list[str]:
     return cut
 
 
-def _cut_by_gaps(gaps: Gaps) -> list[str]:
+def _cut_by_gaps(gaps: Gaps, bounds: Bounds) -> list[str]:
     cut: list[str] = []
     if gaps.audio_ms is None or gaps.video_ms is None:
         cut.append("no receiver measured its media, so nothing is known of gaps")
-    if gaps.audio_ms is not None and gaps.audio_ms > AUDIO_BOUND_MS:
-        cut.append(f"audio was silent for {gaps.audio_ms:.0f} ms; bound {AUDIO_BOUND_MS:.0f} ms")
-    bound = VIDEO_BOUND_FRAMES * gaps.frame_ms
+    if gaps.audio_ms is not None and gaps.audio_ms > bounds.audio_ms:
+        cut.append(f"audio was silent for {gaps.audio_ms:.0f} ms; bound {bounds.audio_ms:.0f} ms")
+    bound = bounds.video_frames * gaps.frame_ms
     if gaps.video_ms is not None and gaps.video_ms > bound + 0.05:  # frame times are rounded by RTP's 90 kHz clock
         cut.append(f"video stood still for {gaps.video_ms:.0f} ms; bound {bound:.0f} ms")
     return cut

@@ -9,9 +9,9 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
+from urllib.parse import quote
 
 import aiohttp
-from yarl import URL
 
 from control.core.fleetview import FleetView, fleet_view
 from control.core.orders import Answer, progress
@@ -128,7 +128,7 @@ async def wait_gone(store: Store, sfus: Sequence[str], *, within_s: float) -> No
 
 async def players_on(store: Store, session: aiohttp.ClientSession, sfu: str) -> list[dict[str, Any]] | None:
     """Who publishes to an SFU and what each one said of it, over all routers; None when no router answers."""
-    urls = [str(URL(router.http) / "api" / "sfus" / sfu / "players") for router in await store.read_routers()]
+    urls = [f"{router.http}/api/sfus/{quote(sfu, safe='')}/players" for router in await store.read_routers()]
     answers = await asyncio.gather(*(get_json(session, url) for url in urls))
     known = [answer["players"] for answer in answers if answer is not None]
     return sorted((player for players in known for player in players), key=_by_room) if known else None

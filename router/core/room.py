@@ -43,6 +43,7 @@ class Room:
         "_dirty_publications",
         "_sfus",
         "keep_until",
+        "keeps_absent",
         "name",
         "placement",
         "players",
@@ -61,6 +62,8 @@ class Room:
         """Of the last reading of Redis; 0: none yet."""
         self.keep_until = 0.0
         """Until then nobody is taken for gone because Redis does not list them: it may have lost them (invariant 5)."""
+        self.keeps_absent = False
+        """Somebody was kept for that reason alone; read the room again after `keep_until`."""
         self._dirty_players: set[str] = set()
         self._dirty_publications: set[str] = set()
         self._departed: dict[str, None] = {}
@@ -138,9 +141,9 @@ class Room:
         router: str,
         now: float,
     ) -> Merged:
-        """Take over a reading. An older reading than the last is ignored, except that of a room that has vanished."""
+        """Take over a reading. An older one than the last is ignored, unless Redis may have begun anew."""
         merged = Merged()
-        if version and version < self.version:
+        if version and version < self.version and now >= self.keep_until:
             return merged
         if not version and self.version:
             self.keep_until = max(self.keep_until, now + KEEP_ABSENT_S)
@@ -155,8 +158,7 @@ class Room:
         for publication, pub in publications.items():
             self._merge_publication(publication, pub, gone_here)
         self._note_missing(players, publications, gone_here, merged)
-        if now >= self.keep_until:
-            self._drop_absent(players, publications)
+        self._drop_absent(players, publications, keep=now < self.keep_until)
         return merged
 
     def _merge_player(self, player: str, record: PlayerRecord, *, router: str, merged: Merged) -> None:
@@ -203,12 +205,22 @@ class Room:
             if stored is None or stored.generation < record.generation:
                 merged.missing_publications.append(publication)
 
-    def _drop_absent(self, players: Mapping[str, PlayerRecord], publications: Mapping[str, PublicationRecord]) -> None:
-        for player in [p for p in self.players if p not in players and p not in self.sessions]:
+    def _drop_absent(
+        self, players: Mapping[str, PlayerRecord], publications: Mapping[str, PublicationRecord], *, keep: bool
+    ) -> None:
+        gone = [player for player in self.players if player not in players and player not in self.sessions]
+        ended = [
+            publication
+            for publication, record in self.publications.items()
+            if publication not in publications and record.player not in self.sessions
+        ]
+        self.keeps_absent = keep and bool(gone or ended)
+        if keep:
+            return
+        for player in gone:
             self.drop_player(player)
-        for publication, record in list(self.publications.items()):
-            if publication not in publications and record.player not in self.sessions:
-                self.drop_publication(publication)
+        for publication in ended:
+            self.drop_publication(publication)
 
     # --- questions ---
 

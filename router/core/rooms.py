@@ -93,7 +93,7 @@ class Rooms:
         """Redis may have lost records: nobody is taken for gone before `until` because it does not list them."""
         self._keep_until = until
         for room in self._rooms.values():
-            room.keep_until, room.version = until, 0
+            room.keep_until = until
 
     def touching(self, sfu: str) -> list[Room]:
         """Rooms that have to do with `sfu`."""

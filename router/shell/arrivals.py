@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 
 import msgspec
@@ -26,6 +27,8 @@ from shared.records import PlayerRecord, PublicationRecord
 from shared.store.answers import Entered, RoomRecord
 from shared.tokens import RESUME_TOKEN_TTL_S, PlayerClaims, ResumeClaims, issue, verify
 
+AT_ONCE = 16
+"""Arrivals that ask Redis at the same time: half of the calls it takes at once, so that nothing else is starved."""
 RETRY_AFTER_S = 1.0
 """When a player that got no SFU should ask again, before its own jitter."""
 
@@ -49,9 +52,21 @@ class Arrivals:
         self._outbox = outbox
         self._updates = updates
         self._reader = reader
+        self._turns = asyncio.Semaphore(AT_ONCE)
 
-    async def join(self, wire: WireConnection, message: Join) -> Session:
-        """A new session. Raises `BadToken`."""
+    async def begin(self, wire: WireConnection, message: Join | Resume) -> Session | None:
+        """The session that a first message begins or continues. Raises `BadToken`.
+
+        Whoever comes with a crowd waits for its turn here, where waiting is no failure, and not at the store.
+        """
+        async with self._turns:
+            if not wire.alive:
+                return None  # it gave up waiting
+            if isinstance(message, Join):
+                return await self._join(wire, message)
+            return await self._resume(wire, message)
+
+    async def _join(self, wire: WireConnection, message: Join) -> Session:
         state = self._state
         grants = verify(PlayerClaims, message.token, secret=state.config.secret, now_at=state.wall())
         claims = ResumeClaims(
@@ -86,8 +101,8 @@ class Arrivals:
         await self._placing.place(ask, identity=claims.identity, deliver=deliver, seen=placement)
         return session
 
-    async def resume(self, wire: WireConnection, message: Resume) -> Session | None:
-        """The session continues here; None when it can't, and the websocket is being closed. Raises `BadToken`."""
+    async def _resume(self, wire: WireConnection, message: Resume) -> Session | None:
+        """None when the session can't continue here, and the websocket is being closed."""
         state = self._state
         claims = verify(ResumeClaims, message.resume_token, secret=state.config.secret, now_at=state.wall())
         if state.rooms.has_ended(claims.player):
@@ -109,7 +124,7 @@ class Arrivals:
             if seen and any(p.identity == claims.identity and p.epoch > claims.epoch for p in seen.players.values()):
                 wire.end(CloseCode.REPLACED, "a newer session of this identity took over")
                 return None
-            if not self._state.recovering:
+            if seen is not None and not self._state.recovering:
                 self._not_resumable(wire)
                 return None
         epoch = max(claims.epoch, stored.epoch if stored else 0)

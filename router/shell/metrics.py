@@ -22,6 +22,9 @@ class Metrics:
         self.sfus = Gauge("sluice_router_sfus", "SFUs known here, by status.", ["status"], registry=registry)
         self.links = Gauge("sluice_router_links", "SFUs linked here.", registry=registry)
         self.store_up = Gauge("sluice_router_store_up", "1 while Redis answers.", registry=registry)
+        self.store_trouble = Gauge(
+            "sluice_router_store_trouble", "What went wrong with Redis since the start.", ["kind"], registry=registry
+        )
         self.messages = Counter("sluice_router_messages", "Messages heard.", ["peer", "type"], registry=registry)
         self.refused = Counter("sluice_router_refused", "Refusals and bad input.", ["peer", "code"], registry=registry)
         self.closed = Counter("sluice_router_closed", "Closes by this router.", ["peer", "code"], registry=registry)

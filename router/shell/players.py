@@ -54,10 +54,8 @@ class Players:
             wire.end(CloseCode.NO_JOIN, "no join or resume in time")
             return None
         try:
-            if isinstance(message, Join):
-                return await self._arrivals.join(wire, message)
-            if isinstance(message, Resume):
-                return await self._arrivals.resume(wire, message)
+            if message is not None:
+                return await self._arrivals.begin(wire, message)
         except BadToken as error:
             self._refuse(wire, error)
             wire.end(CloseCode.BAD_TOKEN, error.reason)

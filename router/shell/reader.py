@@ -12,7 +12,7 @@ from shared.store.answers import RoomRecord
 
 GATHER_S = 0.03
 """Hints that come within this time are one."""
-BATCH = 32
+BATCH = 8
 
 
 class Reader:

@@ -39,6 +39,7 @@ from shared.store.api import StoreApi
 
 FIRST_EXCHANGE_WITHIN_S = 3.0
 """Players are let in after the first exchange with Redis has been tried, or after this time."""
+CANCEL_AGAIN_S = 0.5
 log = logging.getLogger("router")
 
 
@@ -55,7 +56,7 @@ class Router:
         self._sessions = Sessions(state, self._outbox, self._updates)
         self._reader = Reader(state, self._sessions)
         self.links = Links(state, Drains(state, self._outbox, wake=self._sync.hint), hurry=self._sync.hurry)
-        self._sync.bind(self.links, self._outbox, self._reader)
+        self._sync.bind(self.links, self._reader)
         self._liveness = Liveness(state, self._sessions)
         self._leases = Leases(state, self._outbox)
         placing = Placing(state, self._outbox)
@@ -117,9 +118,7 @@ class Router:
         while self._liveness.players and state.mono() < deadline:  # noqa: ASYNC110 - once, for seconds
             await asyncio.sleep(0.05)
         await self._server.stop()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._end_loops()
         self._updates.stop()
         try:
             await state.need_store("remove_router").remove_router(state.config.router)
@@ -129,6 +128,18 @@ class Router:
         if self._http is not None:
             await self._http.cleanup()
         log.info("[router] closed %s", fields(router=state.config.router, sent_away=sent))
+
+    async def _end_loops(self) -> None:
+        """Cancel the loops until they have ended.
+
+        Once is not enough: redis-py's `timeout(0)` on a connection it is about to use takes a cancellation that comes
+        just then for its own time-out, and the loop goes on.
+        """
+        pending = set(self._tasks)
+        while pending:
+            for task in pending:
+                task.cancel()
+            _, pending = await asyncio.wait(pending, timeout=CANCEL_AGAIN_S)
 
     def _send_away(self) -> int:
         """`router-closing` to each player with a moment of its own."""

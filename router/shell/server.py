@@ -23,7 +23,7 @@ OPEN_TIMEOUT_S = 10.0
 BACKLOG = 1024
 """Connections that may wait to be accepted: a router's players come all at once when another router dies."""
 KERNEL_BUFFER = 64 * 1024
-"""What the kernel may hold for one reader [bytes, doubled by Linux]; `send_buffer_kib` is to be the bound that counts."""
+"""What the kernel may hold for one reader [bytes, doubled by Linux]; `send_buffer_kib` is the bound that counts."""
 _READ = Request("/", Headers())
 """Stands in for each connection's request once its path has been read."""
 _quiet = logging.getLogger("websockets.server")

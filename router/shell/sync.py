@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
 
 from router.core.room import KEEP_ABSENT_S
 from router.shell.links import Links
-from router.shell.outbox import Outbox
 from router.shell.reader import Reader
 from router.shell.state import RouterState
 from shared.errors import StoreUnavailable
@@ -20,8 +18,6 @@ HURRY_GAP_S = 0.02
 """Between two urgent exchanges, so that a burst of hints is one."""
 ROUTERS_EVERY_S = 3.0
 """How often the router's own record is renewed and the others' are read; it lives for 15 s."""
-PUT_BACK_WITHIN_S = 1.0
-"""After an outage each router waits for a random part of this before it puts its records back (invariant 5)."""
 log = logging.getLogger("router")
 
 
@@ -36,13 +32,12 @@ class Sync:
         self._hints: list[Wake] = []
         self._was_up: bool | None = None
         self._settle_at: float | None = None
-        self._put_back: asyncio.Task[None] | None = None
         self.tried = asyncio.Event()
         """Set after the first exchange, successful or not."""
 
-    def bind(self, links: Links, outbox: Outbox, reader: Reader) -> None:
+    def bind(self, links: Links, reader: Reader) -> None:
         """The parts that an exchange feeds; they need `hurry` and `hint` of this one."""
-        self._links, self._outbox, self._reader = links, outbox, reader
+        self._links, self._reader = links, reader
 
     def hurry(self) -> None:
         """Exchange now rather than at the end of the interval."""
@@ -146,7 +141,9 @@ class Sync:
         state = self._state
         if self._settle_at is not None and state.mono() >= self._settle_at:
             self._settle_at = None
-            state.rooms.keep_absent(until=0.0)  # whoever is not back by now is gone
+            for room in state.rooms:
+                if room.keeps_absent:
+                    self._reader.want(room.name)  # whoever is not back by now is gone
         known = {room.name: room.version for room in state.rooms}
         for name, version in (await state.store.room_versions(list(known))).items():
             if version != known[name]:
@@ -188,16 +185,14 @@ class Sync:
         self._was_up = True
 
     def _expect_losses(self) -> None:
-        """Redis may have lost records: nobody is gone for not being listed, and what is ours is put back, staggered."""
+        """Redis may have lost records: nobody is gone for not being listed.
+
+        What it has lost of ours shows by the rooms' versions: those that differ are read, and what is missing is put
+        back, both a batch at a time. An outage without loss costs next to nothing (invariant 5: no storm).
+        """
         state = self._state
         until = state.mono() + KEEP_ABSENT_S
         state.recovering_until = until
         state.rooms.keep_absent(until=until)
         self._settle_at = until
         self._routers_due = 0.0
-        if self._put_back is None or self._put_back.done():
-            self._put_back = asyncio.create_task(self._put_all_back())
-
-    async def _put_all_back(self) -> None:
-        await asyncio.sleep(random.uniform(0, PUT_BACK_WITHIN_S))
-        self._outbox.put_all_back()

@@ -58,6 +58,8 @@ def set_gauges(state: RouterState, links: Links) -> None:
     metrics.players.labels("waiting").set(state.rooms.sessions - connected)
     metrics.rooms.set(len(state.rooms))
     metrics.links.set(len(links.ids))
+    for kind, count in state.store.counts.items():
+        metrics.store_trouble.labels(kind).set(count)
     counts = dict.fromkeys(SfuStatus, 0)
     for view in state.directory.views(now=state.mono()):
         counts[view.status] += 1

@@ -49,9 +49,14 @@ class WireConnection(ServerConnection):
                 return
         super().process_event(event)
 
+    @property
+    def alive(self) -> bool:
+        """Open, and not being closed."""
+        return self.ended is None and self.protocol.state is State.OPEN
+
     def put(self, frame: bytes) -> None:
         """Put a frame of `ws_frame` on the wire. A reader that lets too much pile up is closed (4008)."""
-        if self.ended is not None or self.protocol.state is not State.OPEN:
+        if not self.alive:
             return
         transport = cast(asyncio.WriteTransport, self.transport)
         transport.write(frame)
@@ -73,7 +78,7 @@ class WireConnection(ServerConnection):
 
     def ping_now(self) -> None:
         """Ask for a sign of life; any data counts as an answer."""
-        if self.protocol.state is State.OPEN and self.ended is None:
+        if self.alive:
             self.pinged = self.loop.time()
             self.protocol.send_ping(b"")
             self.send_data()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import random
 import secrets
@@ -122,6 +123,8 @@ class Program:
         self._refresh()
         http = await serve(make_api(self), host=config.host, port=config.http_port)
         self._listen_for_signals()
+        gc.collect()
+        gc.freeze()  # what start-up has made stays; a full collection over it would hold media up for 0.1 s
         self.ready = True
         self.links.start()
         self._say_where(server, http)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from sfu.core.subscribe_sdp import Accepted, SubscribeSession
 from sfu.plane.api import ConsumerSpec
 from sfu.shell.player import Player, SubscribeSide
-from shared.errors import Refused
+from shared.errors import BadSdp, Refused
 from shared.messages.codes import Refusal
 from shared.messages.media import Consumers, RequestKeyframe, Subscribe, SubscribeAnswer, SubscribeOffer
 from shared.messages.player import Failed
@@ -60,9 +60,11 @@ class Subscribing:
             return
         try:
             answered = side.negotiation.answer(message.negotiation, parse(message.sdp))
-        finally:
+        except BadSdp:
             if message.negotiation == side.negotiation.negotiation:
                 side.negotiation.abandon()
+            self.refresh(player, now=now)  # for what has changed meanwhile; the same is not offered again
+            raise
         if answered is None:
             return
         if answered.remote is not None:

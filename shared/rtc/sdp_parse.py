@@ -41,9 +41,10 @@ _RTPMAP = re.compile(r"([A-Za-z0-9.+_-]{1,32})/([0-9]{1,9})(?:/([0-9]{1,2}))?")
 
 @dataclass(slots=True)
 class _Draft:
-    """A section being read; the lists become tuples at the end."""
+    """A section being read. It changes with each line, so it is a dict; `_finish` makes the frozen section of it."""
 
-    section: MediaSection
+    values: dict[str, Any] = field(default_factory=dict)
+    """Fields of the `MediaSection`; those that are tuples there are lists here."""
     payload_types: dict[int, None] = field(default_factory=dict)
     """Those of the m-line, in its order."""
     codecs: dict[int, Codec] = field(default_factory=dict)
@@ -54,14 +55,11 @@ class _Draft:
     bundle: tuple[str, ...] = ()
     ice_lite: bool = False
 
-    def set(self, **changes: Any) -> None:
-        self.section = replace(self.section, **changes)
-
     def append(self, name: str, item: object, limit: int = MAX_ITEMS) -> None:
-        items: tuple[object, ...] = getattr(self.section, name)
+        items: list[object] = self.values.setdefault(name, [])
         if len(items) >= limit:
             raise BadSdp(detail=f"more than {limit} {name} in one m-line")
-        self.set(**{name: (*items, item)})
+        items.append(item)
 
 
 def parse(text: str) -> SessionDescription:
@@ -73,7 +71,7 @@ def parse(text: str) -> SessionDescription:
         raise BadSdp(detail=f"more than {MAX_LINES} lines")
     if lines[0] != "v=0":
         raise BadSdp(detail="does not begin with v=0")
-    session = _Draft(MediaSection(kind="session"))
+    session = _Draft({"kind": "session"})
     drafts = [session]
     origin = ("1", 1)
     for number, line in enumerate(lines, 1):
@@ -124,28 +122,33 @@ def _begin(value: str, *, count: int) -> _Draft:
     kind, port, protocol, *formats = parts
     if len(formats) > MAX_ITEMS:
         raise BadSdp(detail=f"more than {MAX_ITEMS} formats in one m-line")
-    section = MediaSection(
-        kind=_matched(_TOKEN, kind, "media kind"),
-        port=_number(port.partition("/")[0], "port", 65535),
-        protocol=protocol[:64],
-        formats=tuple(formats),
-    )
+    values = {
+        "kind": _matched(_TOKEN, kind, "media kind"),
+        "port": _number(port.partition("/")[0], "port", 65535),
+        "protocol": protocol[:64],
+        "formats": formats,
+    }
     known = {pt: None for name in formats if _PT.fullmatch(name) and (pt := int(name)) < 128}
-    return _Draft(section, payload_types=known)
+    return _Draft(values, payload_types=known)
 
 
 def _attribute(draft: _Draft, text: str) -> None:
     name, _, value = text.partition(":")
     flag = _FLAGS.get(name)
     if flag is not None:
-        draft.set(**flag)
+        draft.values |= flag
     elif (read := _READERS.get(name)) is not None:
         read(draft, value.strip())
 
 
 def _finish(draft: _Draft, session: _Draft) -> MediaSection:
-    own, outer = draft.section, session.section
-    codecs = tuple(
+    values: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in draft.values.items()
+    }
+    for name in ("ufrag", "pwd", "setup", "fingerprints"):
+        if not values.get(name) and (outer := session.values.get(name)):
+            values[name] = tuple(outer) if isinstance(outer, list) else outer
+    values["codecs"] = tuple(
         replace(
             draft.codecs[pt],
             fmtp=draft.fmtp.get(pt, ""),
@@ -154,15 +157,7 @@ def _finish(draft: _Draft, session: _Draft) -> MediaSection:
         for pt in draft.payload_types
         if pt in draft.codecs
     )
-    return replace(
-        own,
-        codecs=codecs,
-        ssrcs=tuple(draft.ssrcs.values()),
-        ufrag=own.ufrag or outer.ufrag,
-        pwd=own.pwd or outer.pwd,
-        setup=own.setup or outer.setup,
-        fingerprints=own.fingerprints or outer.fingerprints,
-    )
+    return MediaSection(**values, ssrcs=tuple(draft.ssrcs.values()))
 
 
 def _check_mids(media: tuple[MediaSection, ...]) -> None:
@@ -191,7 +186,7 @@ def _fingerprint(draft: _Draft, value: str) -> None:
 def _setup(draft: _Draft, value: str) -> None:
     if value not in ("active", "passive", "actpass", "holdconn"):
         raise BadSdp(detail="bad setup")
-    draft.set(setup=value)
+    draft.values["setup"] = value
 
 
 def _payload_type(draft: _Draft, text: str) -> int | None:
@@ -258,7 +253,7 @@ def _simulcast(draft: _Draft, value: str) -> None:
         first = [name.partition(",")[0].removeprefix("~") for name in names.split(";")]
         if len(first) > MAX_RIDS:
             raise BadSdp(detail=f"more than {MAX_RIDS} simulcast encodings")
-        draft.set(**{f"simulcast_{direction}": tuple(_matched(_RID, rid, "rid") for rid in first)})
+        draft.values[f"simulcast_{direction}"] = tuple(_matched(_RID, rid, "rid") for rid in first)
 
 
 def _ssrc(draft: _Draft, value: str) -> None:
@@ -307,7 +302,10 @@ def _candidate(draft: _Draft, value: str) -> None:
 
 
 def _setter(name: str, check: Callable[[str], Any]) -> Callable[[_Draft, str], None]:
-    return lambda draft, value: draft.set(**{name: check(value)})
+    def read(draft: _Draft, value: str) -> None:
+        draft.values[name] = check(value)
+
+    return read
 
 
 _FLAGS: dict[str, dict[str, Any]] = {

@@ -12,6 +12,16 @@ from urllib.parse import urlencode
 from playwright.async_api import BrowserContext, Page
 
 JOINED_WITHIN_S = 60.0
+KEEP_SOCKETS = """
+    window.openedSockets = [];
+    window.WebSocket = class extends WebSocket {
+      constructor(url) {
+        super(url);
+        window.openedSockets.push(this);
+      }
+    };
+"""
+"""Lets a test break a websocket of the page, as a proxy or a bad network would."""
 
 
 async def until(check: Callable[[], Awaitable[Any]], what: str, *, within_s: float = 60.0, every_s: float = 0.1) -> Any:
@@ -53,6 +63,7 @@ class Person:
     ) -> Person:
         """Open the page and join; returns when the router has let the player in."""
         person = cls(await context.new_page(), name)
+        await person.page.add_init_script(KEEP_SOCKETS)
         query = {"room": room, "name": name, "media": media, "autojoin": "1"}
         if router:
             query["router"] = router
@@ -73,6 +84,22 @@ class Person:
         """The SFU this player publishes to; None while there is none, or while a link is opening."""
         home: str | None = await self.page.evaluate("sluice.state.move.home")
         return home
+
+    async def break_sockets(self, path: str) -> int:
+        """Close the page's websockets to this path without its library's doing; how many there were."""
+        broken: int = await self.page.evaluate(
+            """(path) => openedSockets.filter((each) => each.readyState === 1 && new URL(each.url).pathname === path)
+                .map((each) => each.close(3001)).length""",
+            path,
+        )
+        return broken
+
+    async def opened_sockets(self, path: str) -> int:
+        """How many websockets to this path the page has ever opened."""
+        opened: int = await self.page.evaluate(
+            "(path) => openedSockets.filter((each) => new URL(each.url).pathname === path).length", path
+        )
+        return opened
 
     async def gaps(self) -> dict[str, Any]:
         """Longest gaps since the beginning, by publication."""

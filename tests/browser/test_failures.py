@@ -24,7 +24,8 @@ async def test_a_killed_router_is_not_noticed_in_the_media(browser: BrowserConte
     state = await ada.state()
     live.routers[state["router"]].child.send_signal(signal.SIGKILL)
     await until(lambda: resumed(ada, state["router"]), "Ada has resumed on the other router")
-    frames = max(each.frames_decoded for person in (ada, bob) for each in await person.received())
+    received = [*await ada.received(), *await bob.received()]
+    frames = max(each.frames_decoded for each in received)
     await ada.sees_and_hears(frames=frames + 30)
     await bob.sees_and_hears(frames=frames + 30)
     after = await ada.state()
@@ -38,6 +39,24 @@ async def test_a_killed_router_is_not_noticed_in_the_media(browser: BrowserConte
 async def resumed(person: Person, old_router: str) -> bool:
     state = await person.state()
     return bool(state["connection"]["status"] == "open" and state["router"] != old_router)
+
+
+async def test_a_broken_media_websocket_is_not_noticed_in_the_media(browser: BrowserContext, live: Fleet) -> None:
+    ada, bob = await pair(browser, live)
+    before, home = await ada.received(), await ada.home()
+    assert await ada.break_sockets("/media") == 1
+
+    async def opened_again() -> bool:
+        return await ada.opened_sockets("/media") == 2
+
+    await until(opened_again, "the websocket has been opened again")
+    frames = max(each.frames_decoded for each in [*before, *await bob.received()])
+    await ada.sees_and_hears(frames=frames + 50)
+    await bob.sees_and_hears(frames=frames + 50)
+    assert await ada.home() == home
+    assert {each.copy for each in await ada.received()} == {each.copy for each in before}
+    assert await ada.opened_sockets("/media") == 2, "once was enough"
+    assert (await bob.state())["switches"] == []
 
 
 async def test_a_killed_sfu_is_left_within_seconds(browser: BrowserContext, live: Fleet) -> None:

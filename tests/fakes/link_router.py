@@ -11,8 +11,7 @@ from shared.messages.base import encode
 from shared.messages.link import Bye, Drained, Hello, Linked, Registered, ToRouter, ToSfu, to_router, unpack_state
 from shared.records import SfuState
 from shared.tokens import LinkClaims, verify
-from tests.fakes.rtc_peer import until
-from tests.fakes.sfu_process import SECRET
+from tests.fakes.sfu_process import SECRET, until
 
 M = TypeVar("M")
 
@@ -66,7 +65,7 @@ class LinkRouter:
         """What was heard of one kind."""
         return [message for message in self.heard if isinstance(message, kind)]
 
-    async def wait(self, kind: type[M], *, within_s: float = 20.0) -> M:
+    async def wait(self, kind: type[M], *, within_s: float = 60.0) -> M:
         """The first message of a kind."""
         await until(lambda: bool(self.of(kind)), within_s=within_s)
         return self.of(kind)[0]

@@ -27,8 +27,8 @@ from shared.rtc import rtp, sdp
 from shared.rtc.sdp import Direction, ExtensionUri, MediaSection
 from shared.tokens import SfuClaims, issue
 from tests.fakes.plane_rig import vp8_payload
-from tests.fakes.rtc_peer import RtcPeer, until
-from tests.fakes.sfu_process import SECRET
+from tests.fakes.rtc_peer import RtcPeer
+from tests.fakes.sfu_process import SECRET, until
 
 M = TypeVar("M")
 MID_ID = 4
@@ -86,12 +86,12 @@ class MediaPlayer:
     def of(self, kind: type[M]) -> list[M]:
         return [message for message in self.heard if isinstance(message, kind)]
 
-    async def wait(self, kind: type[M], *, count: int = 1, within_s: float = 20.0) -> M:
+    async def wait(self, kind: type[M], *, count: int = 1, within_s: float = 60.0) -> M:
         """The `count`th message of a kind."""
         await until(lambda: len(self.of(kind)) >= count, within_s=within_s)
         return self.of(kind)[count - 1]
 
-    async def wait_closed(self, *, within_s: float = 20.0) -> int:
+    async def wait_closed(self, *, within_s: float = 60.0) -> int:
         await until(lambda: self.close_code is not None, within_s=within_s)
         assert self.close_code is not None
         return self.close_code
@@ -157,7 +157,7 @@ class MediaPlayer:
     async def send_until(self, condition: object, *, kind: str = "video", mid: str = "0") -> None:
         """Send a packet each few milliseconds until something has come true."""
         assert callable(condition)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while not condition():
                 self.send(kind, mid=mid)
                 await asyncio.sleep(0.01)

@@ -7,14 +7,20 @@ import os
 import re
 import signal
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import aiohttp
 
-from tests.fakes.rtc_peer import until
+from tests.fakes import rtc_peer
 
 SECRET = "a-secret-of-the-tests, long enough for HS256"
 _READY = re.compile(r"ready .*address=(\S+) udp=(\d+) http=(\d+)")
+
+
+async def until(condition: Callable[[], bool], *, within_s: float = 60.0) -> None:
+    """Wait for a condition; a busy machine takes a while to start processes and to shake hands."""
+    await rtc_peer.until(condition, within_s=within_s)
 
 
 class SfuProcess:
@@ -57,7 +63,7 @@ class SfuProcess:
     def signal(self, number: signal.Signals) -> None:
         self.process.send_signal(number)
 
-    async def exit_status(self, *, within_s: float = 30.0) -> int:
+    async def exit_status(self, *, within_s: float = 60.0) -> int:
         """Wait for the end of the process."""
         status = await asyncio.wait_for(self.process.wait(), within_s)
         await self._reader

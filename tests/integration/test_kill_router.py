@@ -9,14 +9,18 @@ import pytest
 from control.config import Crowd, FleetSize
 from control.core.rehearsal import Kind
 from control.shell.rehearsal import staged
+from control.shell.stall import StallMeter
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
-SILENCE_MS = 2000.0
+SILENCE_S = 2.0
 """Media that depended on the router would be silent until the player is assigned anew, or for good."""
 
 
 async def test_players_of_a_killed_router_resume_on_the_other_and_media_goes_on() -> None:
-    async with staged(Kind.DRAIN, size=FleetSize(sfus=2), crowd=Crowd(bots=4, rooms=1, seed=2)) as stage:
+    async with (
+        staged(Kind.DRAIN, size=FleetSize(sfus=2), crowd=Crowd(bots=4, rooms=1, seed=2)) as stage,
+        StallMeter() as stall,
+    ):
         victims = {bot.bot for bot in stage.view.bots.values() if bot.router == "router-1"}
         assert victims, "no bot is on router-1"
         stage.fleet.routers["router-1"].child.send_signal(signal.SIGKILL)
@@ -30,4 +34,4 @@ async def test_players_of_a_killed_router_resume_on_the_other_and_media_goes_on(
         counts = stage.crowd.report["counts"]
         assert (failures, counts["evictions"], counts["moves"]) == ([], 0, 0)
         assert gaps.audio_ms is not None
-        assert gaps.audio_ms < SILENCE_MS
+        assert gaps.audio_ms < stall.forgive(SILENCE_S) * 1000

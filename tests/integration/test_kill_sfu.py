@@ -10,19 +10,23 @@ import pytest
 from control.config import Crowd, FleetSize
 from control.core.rehearsal import REJOIN_BOUND_S, Kind
 from control.shell.rehearsal import staged
+from control.shell.stall import StallMeter
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
 
 
 async def test_players_of_a_killed_sfu_rejoin_elsewhere() -> None:
-    async with staged(Kind.EXIT, size=FleetSize(sfus=2), crowd=Crowd(bots=4, rooms=1, seed=2)) as stage:
+    async with (
+        staged(Kind.EXIT, size=FleetSize(sfus=2), crowd=Crowd(bots=4, rooms=1, seed=2)) as stage,
+        StallMeter() as stall,
+    ):
         sfu = stage.fullest_sfu()
         ending = stage.begin(sfu, at=time.monotonic())
         assert len(ending.on_it) == 4
         ending.began = ending.ordered = stage.fleet.signal_sfu(sfu, signal.SIGKILL)
-        assert await stage.until(lambda: not ending.left_behind, within_s=30), f"{ending.left_behind} did not rejoin"
-        assert max(ending.rejoined.values()) - ending.began <= REJOIN_BOUND_S
+        assert await stage.until(lambda: not ending.left_behind, within_s=60), f"{ending.left_behind} did not rejoin"
+        assert max(ending.rejoined.values()) - ending.began <= stall.forgive(REJOIN_BOUND_S)
         assert stage.view.on(sfu) == set()
         assert (await stage.fleet.sfus[sfu].child.wait(10)) == -signal.SIGKILL
-        hearing = await stage.until(lambda: stage.view.all_hear(4), within_s=20)
+        hearing = await stage.until(lambda: stage.view.all_hear(4), within_s=60)
         assert hearing, stage.view.missing(4)

@@ -26,8 +26,7 @@ from shared.messages.player import Failed, Ping, Pong
 from shared.records import SfuStatus
 from tests.fakes.link_router import LinkRouter
 from tests.fakes.media_player import MediaPlayer, media_token
-from tests.fakes.rtc_peer import until
-from tests.fakes.sfu_process import SfuProcess
+from tests.fakes.sfu_process import SfuProcess, until
 
 pytestmark = pytest.mark.integration
 

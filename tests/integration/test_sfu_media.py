@@ -29,8 +29,7 @@ from shared.messages.media import (
 from shared.messages.player import Failed, Ping, Pong
 from shared.rtc import sdp
 from tests.fakes.media_player import MediaPlayer, media_token
-from tests.fakes.rtc_peer import until
-from tests.fakes.sfu_process import SfuProcess
+from tests.fakes.sfu_process import SfuProcess, until
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
 Join = Callable[..., MediaPlayer]
@@ -67,7 +66,7 @@ async def here(sfu: SfuProcess) -> dict[str, dict[str, object]]:
 
 async def until_here(sfu: SfuProcess, condition: Callable[[dict[str, dict[str, object]]], bool]) -> None:
     """Wait until `/api/players` is as the test wants it."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not condition(await here(sfu)):  # noqa: ASYNC110 - another process is watched
             await asyncio.sleep(0.02)
 

@@ -76,6 +76,7 @@ class Peer:
         """The first message of that kind that fits, heard already or not."""
 
         def find() -> M | None:
+            assert self.closed is None or any(isinstance(m, kind) for m in self.heard), f"closed with {self.closed}"
             return next((m for m in self.heard if isinstance(m, kind) and where(m)), None)
 
         found: M = await until(find, within_s=within_s, what=f"{kind.__name__} among {self.heard[-5:]}")

@@ -144,7 +144,7 @@ export class Display extends Emitter {
   }
 
   #effects = {
-    show: ({ publication, copy, instead }) => {
+    show: ({ publication, copy, instead, cut }) => {
       const { element, receiver, kind, sfu } = this.#copies.get(copy);
       const { player } = this.#subscriptions.record(publication);
       if (kind === "video") this.firstVideoAt ??= performance.now();
@@ -152,7 +152,8 @@ export class Display extends Emitter {
       this.#copies.show(copy, instead);
       this.emit("track", { publication, copy, kind, player, element, track: receiver.track });
       const copies = { from: instead, to: copy };
-      setTimeout(() => this.#switched({ publication, player, kind, from, to: sfu }, copies), SWITCH_SETTLES_MS);
+      const change = { publication, player, kind, from, to: sfu, cut };
+      setTimeout(() => this.#switched(change, copies), SWITCH_SETTLES_MS);
     },
     retire: ({ copy }) => this.#copies.remove(copy),
     gone: ({ publication }) => {

@@ -18,6 +18,7 @@ const PASSED_ON = [
   "ended",
   "please-move",
   "refused",
+  "publish-lost",
   "unsubscribed",
 ];
 

@@ -10,6 +10,7 @@
  *          "track" / "track-gone"        see subscriber.js
  *          "ended" {publication}         a publication is no longer on this SFU
  *          "please-move" {withinMs, incarnation, revision}
+ *          "publish-lost" {reason}       the publish connection broke; what is subscribed goes on
  *          "unsubscribed" {}             the subscribe connection broke and is opened anew; its tracks are gone
  *          "refused" {code, message}     something we asked for was refused; the link lives
  *          "lost" {reason}               the link is over, told once: "closed", "terminating", "refused", ...
@@ -40,6 +41,7 @@ export class MediaLink extends Emitter {
   #over = false;
   #mayReturn = false; // the SFU has let us in over this websocket
   #subscribed = [];
+  #published = [];
   #timers = new Map();
   #publisher = null;
   #subscriber = null;
@@ -93,16 +95,18 @@ export class MediaLink extends Emitter {
    */
   publish(sources, generation) {
     if (!sources.length && !this.#publisher) return;
+    this.#published = sources.map(({ publication }) => publication);
     this.#publishing()
       .set(sources, generation)
       .catch((error) => this.emit("refused", { code: "bad-sdp", message: String(error.message) }));
   }
 
   /** End all that is published here; what is subscribed goes on. */
-  stopPublishing(publications) {
+  stopPublishing() {
     if (!this.#publisher) return;
-    this.#send("stop-publishing", { publications });
-    this.#publisher.stop();
+    this.#send("stop-publishing", { publications: this.#published });
+    this.#publisher.close();
+    this.#publisher = null;
   }
 
   replaceTrack(publication, track) {
@@ -145,7 +149,7 @@ export class MediaLink extends Emitter {
   #publishing() {
     if (!this.#publisher) {
       this.#publisher = new Publisher({ send: (type, fields) => this.#send(type, fields) });
-      this.#watch(this.#publisher.pc, "publishing");
+      this.#watch(this.#publisher.pc, "publishing", (reason) => this.#publishingLost(reason));
     }
     return this.#publisher;
   }
@@ -154,18 +158,23 @@ export class MediaLink extends Emitter {
     if (!this.#subscriber) {
       this.#subscriber = new Subscriber({ send: (type, fields) => this.#send(type, fields) });
       for (const name of ["track", "track-gone"]) this.#subscriber.on(name, (detail) => this.emit(name, detail));
-      this.#watch(this.#subscriber.pc, "subscribing");
+      this.#watch(this.#subscriber.pc, "subscribing", (reason) => this.#lose(reason));
     }
     return this.#subscriber;
   }
 
-  #watch(pc, what) {
+  #watch(pc, what, lost) {
     pc.onconnectionstatechange = () => {
       this.#cancel(what);
-      if (pc.connectionState === "failed") this.#lose(`${what} failed`);
-      if (pc.connectionState !== "disconnected") return;
-      this.#after(what, SILENCE_MS, () => this.#lose(`${what} fell silent`));
+      if (pc.connectionState === "failed") lost(`${what} failed`);
+      if (pc.connectionState === "disconnected") this.#after(what, SILENCE_MS, () => lost(`${what} fell silent`));
     };
+  }
+
+  #publishingLost(reason) {
+    if (this.#over) return;
+    this.stopPublishing();
+    this.emit("publish-lost", { reason });
   }
 
   #send(type, fields) {
@@ -226,8 +235,10 @@ export class MediaLink extends Emitter {
     error: ({ code, message, request }) => {
       const isBroken = !REFUSALS.has(code);
       if (isBroken && request === "subscribe") this.#subscribeAnew();
-      else if (isBroken && request === "publish-offer") this.#lose(`publishing: ${code}`);
-      else {
+      else if (isBroken && request === "publish-offer") {
+        // Also said of a connection that we have closed ourselves; then there is none, or another one by now.
+        if (this.#publisher?.isAnswered) this.#publishingLost(code);
+      } else {
         if (!this.#mayReturn) this.#refusal = code;
         this.emit("refused", { code, message });
       }

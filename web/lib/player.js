@@ -13,8 +13,8 @@
  *          "notice" {sfu, asksInMs, endsInMs, reason}                  our SFU is being retired
  *          "decided" {sfu, move, reason}
  *          "moved" {sfu, left, tookMs, audioMs, videoMs, steps}        our own move is complete
- *          "switched" {publication, player, kind, from, to, gapMs, overlapMs}   somebody else's copy was switched;
- *                                  both copies delivered for `overlapMs` before that
+ *          "switched" {publication, player, kind, from, to, cut, gapMs, overlapMs}   somebody else's copy was switched;
+ *                                  `cut` when the old one had ended before, else both delivered for about `overlapMs`
  *          "trouble" {code, message}                                   for people; the player goes on by itself
  *          "over"  {code, advice}   the session has ended and will not come back by itself
  */
@@ -194,6 +194,7 @@ export class Player extends Emitter {
     this.#pool.on("track-gone", (detail) => this.#display.trackGone(detail));
     this.#pool.on("ended", (detail) => this.#display.ended(detail));
     this.#pool.on("refused", (detail) => this.#refusedBySfu(detail));
+    this.#pool.on("publish-lost", ({ sfu, reason }) => this.#move({ type: "link-lost", sfu, reason }));
     this.#pool.on("unsubscribed", ({ sfu }) => this.#display.lost(sfu));
     this.#pool.on("lost", ({ sfu, reason }) => {
       this.#display.lost(sfu);
@@ -214,9 +215,10 @@ export class Player extends Emitter {
     this.#session = message;
     this.#display.isSelf(message.player);
     this.#players = new Map(message.snapshot.players.map((player) => [player.player, player]));
-    if (message.can_subscribe) this.#display.snapshot(message.snapshot.publications);
     for (const notice of message.cordoned) this.#fromRouter["cordoned-sfu"](notice);
+    // The assignment first: the link to the home serves for subscribing too, and no visit is asked for.
     if (message.assignment) this.#move({ ...message.assignment, request: "", type: "assigned" });
+    if (message.can_subscribe) this.#display.snapshot(message.snapshot.publications);
     // What the router may have missed while we were away.
     for (const record of this.#announced.values()) this.#announce(record);
     this.#changed();
@@ -300,7 +302,7 @@ export class Player extends Emitter {
       this.#announced.set(record.publication, record);
       this.#announce(record);
     },
-    release: ({ sfu }) => this.#pool.get(sfu)?.stopPublishing([...this.#sources.keys()]),
+    release: ({ sfu }) => this.#pool.get(sfu)?.stopPublishing(),
     "move-began": (effect) => {
       // The first assignment is no move: nothing is left, and there is nothing to have a gap in yet.
       if (effect.leave) this.#display.openWindow(MOVE);

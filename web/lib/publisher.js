@@ -87,10 +87,9 @@ export class Publisher {
     if (this.#inFlight) this.send("publish-offer", this.#inFlight.offer);
   }
 
-  /** Stop to send everything and free the encoders; the connection stays for whatever is published here next. */
-  stop() {
-    this.#wanted = null;
-    this.#apply([]);
+  /** Has the SFU answered an offer yet? Until then no word of it about a publish connection can be about this one. */
+  get isAnswered() {
+    return this.pc.remoteDescription !== null;
   }
 
   /** Send another track for the same publication (a changed camera). */

@@ -5,9 +5,10 @@
  * one stays on display until the new one has delivered (audio: packets; video: a complete frame), then they are
  * switched and the old one is let go. Nothing is let go because something else is merely promised.
  *
- * Effects:  {do: "show", publication, copy, instead}  display `copy`; `instead` is the copy shown so far, or null
- *           {do: "retire", publication, copy}         this copy is of no further use
- *           {do: "gone", publication}                 the publication has ended
+ * Effects:  {do: "show", publication, copy, instead, cut}   display `copy`; `instead` is the copy shown so far, or null;
+ *                                               `cut` says that it had ended before this one could be shown
+ *           {do: "retire", publication, copy}   this copy is of no further use
+ *           {do: "gone", publication}           the publication has ended
  *
  * @typedef {{publication: string, player: string, kind: string, source: string, sfu: string, generation: number}} Publication
  */
@@ -102,7 +103,7 @@ export class Subscriptions {
     const old = entry.shown;
     entry.shown = { sfu: entry.next.sfu, copy, lost: false };
     entry.next = null;
-    const show = { do: "show", publication, copy, instead: old?.copy ?? null };
+    const show = { do: "show", publication, copy, instead: old?.copy ?? null, cut: old?.lost ?? false };
     return old ? [show, { do: "retire", publication, copy: old.copy }] : [show];
   }
 

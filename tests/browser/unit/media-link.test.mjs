@@ -129,11 +129,97 @@ test("a broken subscribe connection is asked for anew, and the link lives", (t) 
   assert.deepEqual(table.heard.at(-1), ["unsubscribed", null]);
 });
 
-test("a broken publish connection loses the link", (t) => {
-  const table = play(t);
-  entered(table);
-  table.last.hear({ type: "error", code: "consent-lost", request: "publish-offer" });
-  assert.deepEqual(table.heard.at(-1), ["lost", "publishing: consent-lost"]);
+/** As much of a peer connection as publishing needs; `connections` are the ones made, newest last. */
+function fakeConnections(t) {
+  const connections = [];
+  class Connection {
+    localDescription = { sdp: "v=0" };
+    remoteDescription = null;
+    signalingState = "stable";
+    connectionState = "new";
+    constructor() {
+      connections.push(this);
+    }
+    addTransceiver(track) {
+      return { mid: "0", sender: { track }, stop() {} };
+    }
+    async setLocalDescription() {}
+    async setRemoteDescription(description) {
+      this.remoteDescription = description;
+    }
+    close() {
+      this.signalingState = "closed";
+    }
+    become(state) {
+      this.connectionState = state;
+      this.onconnectionstatechange();
+    }
+  }
+  globalThis.RTCPeerConnection = Connection;
+  globalThis.RTCRtpReceiver = {};
+  t.after(() => {
+    delete globalThis.RTCPeerConnection;
+    delete globalThis.RTCRtpReceiver;
+  });
+  return connections;
+}
+
+const settle = () => new Promise((resolve) => setImmediate(resolve));
+
+async function publishing(t) {
+  const connections = fakeConnections(t);
+  const table = Object.assign(play(t), { connections });
+  table.last.open().hear({ type: "entered", sfu: "sfu-a" });
+  table.link.on("publish-lost", ({ reason }) => table.heard.push(["publish-lost", reason]));
+  table.link.publish([{ publication: "cam", kind: "video", track: {} }], 3);
+  await settle();
+  return table;
+}
+
+test("a publish offer names its publications and their generation", async (t) => {
+  const { last } = await publishing(t);
+  const { type, tracks, negotiation } = last.sent.at(-1);
+  assert.equal(type, "publish-offer");
+  assert.deepEqual(tracks, [{ mid: "0", publication: "cam", kind: "video", generation: 3 }]);
+  assert.equal(negotiation, 1);
+});
+
+test("an offer that was not answered is said again on a new websocket", async (t) => {
+  const { sockets } = await publishing(t);
+  sockets[0].die();
+  sockets[1].open();
+  assert.deepEqual(types(sockets[1]), ["enter", "subscribe", "publish-offer"]);
+});
+
+test("a publish connection that fails ends the publishing and nothing else", async (t) => {
+  const table = await publishing(t);
+  table.last.hear({ type: "publish-answer", sdp: "v=0", negotiation: 1 });
+  await settle();
+  table.connections[0].become("failed");
+  assert.deepEqual(table.last.sent.at(-1), { type: "stop-publishing", publications: ["cam"] });
+  assert.deepEqual(table.heard.at(-1), ["publish-lost", "publishing failed"]);
+  assert.equal(table.last.readyState, 1);
+});
+
+test("the SFU's word that a publish connection is gone counts once it has answered ours", async (t) => {
+  const table = await publishing(t);
+  const gone = { type: "error", code: "closed-by-peer", request: "publish-offer" };
+  table.last.hear(gone); // about the one before
+  assert.equal(table.heard.some(([name]) => name === "publish-lost"), false);
+  table.last.hear({ type: "publish-answer", sdp: "v=0", negotiation: 1 });
+  await settle();
+  table.last.hear(gone);
+  assert.deepEqual(table.heard.at(-1), ["publish-lost", "closed-by-peer"]);
+  assert.deepEqual(table.heard.map(([name]) => name), ["entered", "publish-lost"]);
+});
+
+test("publishing again after a stop makes a new connection", async (t) => {
+  const table = await publishing(t);
+  table.link.stopPublishing();
+  table.link.publish([{ publication: "cam", kind: "video", track: {} }], 4);
+  await settle();
+  assert.equal(table.connections.length, 2);
+  assert.equal(table.last.sent.at(-1).tracks[0].generation, 4);
 });
 
 test("a second enter on the same websocket replaces the grants, also for the next websocket", (t) => {

@@ -27,7 +27,7 @@ test("a publication is wanted from the SFU that carries it, and shown at its fir
   assert.deepEqual(wanted(subscriptions), { a: ["cam"] });
   assert.deepEqual(subscriptions.trackArrived({ publication: "cam", sfu: "a", copy: "c1" }), []);
   const [effect] = subscriptions.firstMedia({ publication: "cam", copy: "c1" });
-  assert.deepEqual(effect, { do: "show", publication: "cam", copy: "c1", instead: null });
+  assert.deepEqual(effect, { do: "show", publication: "cam", copy: "c1", instead: null, cut: false });
 });
 
 test("a move subscribes to both copies until the new one has shown a frame", () => {
@@ -36,7 +36,9 @@ test("a move subscribes to both copies until the new one has shown a frame", () 
   assert.deepEqual(wanted(subscriptions), { a: ["cam"], b: ["cam"] });
   subscriptions.trackArrived({ publication: "cam", sfu: "b", copy: "c2" });
   assert.deepEqual(wanted(subscriptions), { a: ["cam"], b: ["cam"] });
-  assert.deepEqual(names(subscriptions.firstMedia({ publication: "cam", copy: "c2" })), ["show c2", "retire c1"]);
+  const effects = subscriptions.firstMedia({ publication: "cam", copy: "c2" });
+  assert.deepEqual(names(effects), ["show c2", "retire c1"]);
+  assert.equal(effects[0].cut, false);
   assert.deepEqual(wanted(subscriptions), { b: ["cam"] });
 });
 
@@ -86,11 +88,13 @@ test("a lost link keeps the last picture and wants the publication again", () =>
   assert.deepEqual(names(subscriptions.firstMedia({ publication: "cam", copy: "c2" })), ["show c2", "retire c1"]);
 });
 
-test("an SFU that ends the old copy early leaves its last picture in place", () => {
+test("an SFU that ends the old copy early leaves its last picture in place, and that is a cut", () => {
   const subscriptions = shown();
   subscriptions.update({ publications: [cam("b", 2)] });
   assert.deepEqual(subscriptions.copyEnded({ publication: "cam", sfu: "a" }), []);
   assert.deepEqual(wanted(subscriptions), { b: ["cam"] });
+  subscriptions.trackArrived({ publication: "cam", sfu: "b", copy: "c2" });
+  assert.equal(subscriptions.firstMedia({ publication: "cam", copy: "c2" })[0].cut, true);
 });
 
 test("a publication that ends takes all its copies with it", () => {

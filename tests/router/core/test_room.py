@@ -94,6 +94,9 @@ def test_an_older_reading_is_ignored(it: World) -> None:
     it.reads(remote("p"), version=9)
     it.reads(version=8)
     assert list(it.room.players) == ["p"]
+    it.rooms.keep_absent(until=1.0)
+    it.reads(remote("q"), version=8)
+    assert sorted(it.room.players) == ["p", "q"], "unless Redis may have begun anew, on a host whose clock is behind"
 
 
 def test_an_older_generation_never_replaces_a_newer_one(it: World) -> None:
@@ -133,8 +136,10 @@ def test_whoever_is_not_listed_has_left_unless_redis_may_have_lost_it(it: World)
     it.rooms.keep_absent(until=20.0)
     it.reads(remote("p"), now=19.0)
     assert "q" in it.room.players
+    assert it.room.keeps_absent, "so that it is read again"
     it.reads(remote("p"), now=20.0)
     assert "q" not in it.room.players
+    assert not it.room.keeps_absent
 
 
 def test_a_room_that_vanished_from_redis_keeps_its_people_for_a_while(it: World) -> None:

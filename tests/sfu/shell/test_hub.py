@@ -274,6 +274,19 @@ async def test_an_answer_that_does_not_come_is_asked_for_again(world: World) -> 
     assert len(outbox.of(SubscribeOffer)) == 2
 
 
+async def test_what_came_while_a_bad_answer_was_under_way_is_offered_after_it(world: World) -> None:
+    alice, _ = world.enter("alice")
+    bob, to_bob = world.enter("bob")
+    world.publish(alice, MIC)
+    world.hub.subscribing.want(bob, Subscribe(publications=("mic", "cam")), now=world.now)
+    world.publish(alice, MIC, CAM)
+    with pytest.raises(BadSdp):
+        world.hub.subscribing.answer(bob, SubscribeAnswer(sdp="garbage", negotiation=1), now=world.now)
+    assert len(to_bob.of(SubscribeOffer)) == 2
+    world.answer(bob, to_bob)
+    assert world.hub.consumers == 2
+
+
 async def test_a_lost_publish_connection_ends_its_publications_and_not_the_session(world: World) -> None:
     alice, to_alice = world.enter("alice")
     bob, to_bob = world.enter("bob")
