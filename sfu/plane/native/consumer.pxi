@@ -169,7 +169,8 @@ cdef bint consumer_emit(Engine *engine, Consumer *consumer, Packet *packet, Shif
     if packet.stamp == 0.0:
         packet.stamp = now
     block = packet_block(engine, packet, consumer.plan, &head)
-    if out == NULL or 12 + head + length > MAX_PLAIN:
+    # Older than the receiver's replay window it would be refused there, as libsrtp refuses to protect it here.
+    if out == NULL or 12 + head + length > MAX_PLAIN or consumer.highest_out - out_index >= WINDOW_WORDS * 64:
         engine.totals.drops[NOT_SENT] += 1
         return False
     rtp_head(
