@@ -19,6 +19,7 @@ cdef enum:
     ROOM = 2048
     SSRCS = 4                   # per subscriber
     MAX_RAW = 512               # datagrams handed to Python by one poll
+    NAP_NS = 500000
 
 cdef struct Flow:
     uint32_t ssrc
@@ -96,16 +97,14 @@ cdef class Sink:
         ]
 
     cdef bint _wait(self, double left) noexcept nogil:
-        cdef pollfd fds
-        cdef timespec timeout
+        """Sleep a little, off the socket: a receiver that waits on it is woken by the sender, packet by packet, on the
+        sender's account; receivers on other machines are not."""
+        cdef timespec nap
         if left <= 0:
             return False
-        timeout.tv_sec = <long>left
-        timeout.tv_nsec = <long>((left - <double>timeout.tv_sec) * 1e9)
-        fds.fd = self.fd
-        fds.events = POLLIN
-        fds.revents = 0
-        ppoll(&fds, 1, &timeout, NULL)
+        nap.tv_sec = 0
+        nap.tv_nsec = NAP_NS
+        ppoll(NULL, 0, &nap, NULL)
         return True
 
     cdef int _receive(self) noexcept nogil:
