@@ -81,13 +81,16 @@ class SpanMap(Generic[S]):
     def for_late(self, source: S, index: int) -> Span[S] | None:
         """The span that a packet older than the current span's start belongs to; None when it was never wanted.
 
-        Only the current source: once a consumer has switched away, its old layer is of no more use.
+        Only the current source: once a consumer has switched away, its old layer is of no more use. And no packet of a
+        pause, whose numbers have gone to what came after it: two packets under one SRTP index give AES-GCM's key away.
         """
+        out_end: int | None = None
         for span in reversed(self._spans):
             if span.source is not source:
                 return None
             if span.in_start <= index:
-                return span
+                return span if out_end is None or index + span.shifts.sequence < out_end else None
+            out_end = span.out_start
         return None
 
     def locate(self, out_index: int) -> tuple[S, int, Shifts] | None:

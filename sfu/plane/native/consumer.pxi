@@ -16,13 +16,18 @@ cdef Span *span_begin(Consumer *consumer, Encoding *source, int64_t in_start, in
 
 
 cdef Span *span_for_late(Consumer *consumer, Encoding *source, int64_t index) noexcept nogil:
-    """The span of a packet older than the newest one's start; NULL when it was never wanted."""
+    """The span of a packet older than the newest one's start; NULL when it was never wanted, or came during a pause,
+    whose numbers have gone to what came after it: two packets under one SRTP index give AES-GCM's key away."""
     cdef int back
+    cdef Span *span
     for back in range(consumer.span_count):
-        if span_at(consumer, back).source != source:
+        span = span_at(consumer, back)
+        if span.source != source:
             return NULL
-        if span_at(consumer, back).in_start <= index:
-            return span_at(consumer, back)
+        if span.in_start <= index:
+            if back and index + span.shifts.sequence >= span_at(consumer, back - 1).out_start:
+                return NULL
+            return span
     return NULL
 
 

@@ -22,6 +22,18 @@ def test_late_packet_finds_the_span_it_belonged_to() -> None:
     assert spans.for_late("b", 12) is None
 
 
+def test_late_packet_of_a_pause_takes_nobodys_number() -> None:
+    spans: SpanMap[str] = SpanMap()
+    spans.begin("a", 10, 110, Shifts(100, 0, 0, 0))
+    # After 10..14 a pause until 20, which goes on with the next number.
+    spans.begin("a", 20, 115, Shifts(95, 0, 0, 0))
+    late = spans.for_late("a", 14)
+    assert late is not None
+    assert late.out_start == 110
+    assert spans.for_late("a", 15) is None
+    assert spans.for_late("a", 19) is None
+
+
 def test_old_layer_is_of_no_use_after_a_switch() -> None:
     spans: SpanMap[str] = SpanMap()
     spans.begin("a", 10, 110, Shifts(100, 0, 0, 0))
