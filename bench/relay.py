@@ -8,14 +8,14 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
-from bench.relay_load import Client, Load, Track
+from bench.relay_load import Client, Load
 from bench.relay_workloads import WORKLOADS, Publisher, Workload
 from shared.rtc import rtp
 from shared.rtc.srtp import SrtpProfile
@@ -157,6 +157,7 @@ async def measure(
             verified = verify(load.clients[min(load.clients)])
         finally:
             load.close()
+            os.sched_setaffinity(0, cores)
     rss = (last["rss"] - before_join["rss"]) / 1024 / max(1, setup.subscribers)
     return figures(
         workload.name,
@@ -193,7 +194,7 @@ async def wire(
     return publishers
 
 
-def loss(before: list[tuple[int, ...]], after: list[tuple[int, ...]]) -> float:
+def loss(before: Sequence[tuple[int, ...]], after: Sequence[tuple[int, ...]]) -> float:
     """Of the streams that flowed at both readings."""
     start = {flow[:2]: flow for flow in before}
     expected = got = 0
@@ -222,7 +223,7 @@ def verify(client: Client) -> int:
 
 def quantile(first: list[list[int]], last: list[list[int]], share: float) -> float:
     """Milliseconds, from two readings of the histogram."""
-    earlier = {bound: count for bound, count in first}
+    earlier: dict[int, int] = {reading[0]: reading[1] for reading in first}
     counts = [(bound, count - earlier.get(bound, 0)) for bound, count in last]
     total, seen = sum(count for _, count in counts), 0
     for bound, count in counts:

@@ -24,7 +24,7 @@ class PlaneKind(StrEnum):
 def make_plane(
     send: Callable[[bytes, Address], None], *, kind: PlaneKind = PlaneKind.COMPILED, gso: bool = True
 ) -> Plane:
-    """The plane of that kind, with a log line that says which one runs; the reference where the other can't be loaded."""
+    """The plane of that kind, or the reference where it can't be loaded; a log line says which one runs."""
     if kind is PlaneKind.REFERENCE:
         log.info("[media] the reference plane runs, as asked")
         return ReferencePlane(send=send)

@@ -28,8 +28,10 @@ class CompiledPlane:
     def gso(self) -> bool: ...
     def datagrams(self) -> list[tuple[bytes, Address]]: ...
     def sending(self) -> tuple[int, int, int, list[tuple[int, int]]]:
-        """`(sends, sendmmsg calls, wakes, delays)`: how well sends are batched, and the forwarding delay from the kernel's
-        receive time-stamp to the return of its send, as `(upper bound in microseconds, packets)` pairs."""
+        """`(sends, sendmmsg calls, wakes, delays)`: how well sends are batched, and the forwarding delay.
+
+        It is from the kernel's receive time-stamp to the return of the send, `(upper bound [us], packets)` pairs.
+        """
 
     # -- as sfu.plane.api.Plane
     def add_peer(self, peer: int) -> None: ...

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -127,6 +128,10 @@ class Bench:
             self.publisher.sock.sendto(self.publisher.session.protect(packet), self.sock.getsockname())
         return payloads
 
+    def wait_for(self, count: int) -> None:
+        """Until every viewer has had that many packets."""
+        until(lambda: all(viewer.receive() == count for viewer in self.viewers))
+
     def hear(self) -> list[Event]:
         assert self.plane.datagrams() == []
         self.told += self.plane.events()
@@ -192,7 +197,7 @@ def test_frames_reach_every_viewer_whole_and_in_order(profile: SrtpProfile, gso:
         for number in range(40):
             # Sizes as an encoder makes them: nearly equal, and now and then a small one.
             sent += b.frame([1100 + number % 3 for _ in range(number % 8)] + [40 + number], key=number == 0)
-            until(lambda: all(viewer.receive() == len(sent) for viewer in b.viewers))
+            b.wait_for(len(sent))
         for viewer in b.viewers:
             assert [payload for _, payload in viewer.packets] == sent
             numbers = [header.sequence for header, _ in viewer.packets]
@@ -318,8 +323,6 @@ def test_a_plane_that_is_dropped_ends_its_thread() -> None:
 
 
 def threads_of_planes() -> int:
-    from pathlib import Path
-
     names = []
     for task in Path("/proc/self/task").iterdir():
         try:
