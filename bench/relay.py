@@ -1,4 +1,4 @@
-"""`sluice bench relay`: what forwarding costs, with real ICE, DTLS and SRTP, the SFU on one core and the load on another."""
+"""`sluice bench relay`: what forwarding costs with real ICE, DTLS and SRTP, SFU and load each on its own core."""
 
 from __future__ import annotations
 
