@@ -9,7 +9,10 @@ from pathlib import Path
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """The smallest value that at least `share` (0..1] of the values do not exceed (nearest rank). Raises `ValueError`."""
+    """The smallest value that at least `share` (0..1] of the values do not exceed (nearest rank).
+
+    Raises `ValueError` for no values.
+    """
     if not values:
         raise ValueError("a percentile of no values")
     ordered = sorted(values)

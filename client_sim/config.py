@@ -29,7 +29,7 @@ class BotsConfig:
     name: str = "bot"
     """Stem of the bots' identities; an identity is one player of a room."""
     secret: str = field(default="", repr=False)
-    """The fleet's secret, to make the bots' own tokens with; at least 16 bytes."""
+    """The fleet's secret, to make the bots' own tokens with; at least 32 bytes."""
     token: str = field(default="", repr=False)
     """A player token from the app instead, for one bot; it names room and identity."""
     behaviour: str = "0s desk"
@@ -46,7 +46,7 @@ class BotsConfig:
     """Seconds until the bots leave; 0: until they are told to."""
     join_per_s: float = 40.0
     """Bots that join a second."""
-    move_spread_s: float = 0.5
+    move_spread_s: float = 1.5
     """Seconds within which, at random, a player begins to move that moves of its own will: a room moves spread out."""
     seed: int = 0
     """Seed of all chance; 0: another one each time."""

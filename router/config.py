@@ -33,7 +33,7 @@ class RouterConfig:
     fleet: str = "sluice"
     """Prefix of the fleet's keys in Redis."""
     secret: str = field(default="", repr=False)
-    """The fleet's secret that signs all tokens; at least 16 bytes."""
+    """The fleet's secret that signs all tokens; at least 32 bytes."""
     version: str = "dev"
     """Version label of this router's release."""
     sync_interval_s: float = 1.0

@@ -28,7 +28,7 @@ class SfuConfig:
     """Settings of one SFU process."""
 
     secret: Annotated[str, Parameter(show_default=False)] = ""
-    """The fleet's secret, at least 16 bytes; the same on routers and SFUs. Better given as SLUICE_SECRET."""
+    """The fleet's secret, at least 32 bytes; the same on routers and SFUs. Better given as SLUICE_SECRET."""
 
     sfu: Annotated[str, Parameter(show_default=False)] = field(default_factory=default_sfu_id)
     """Id of this SFU, unique in the fleet. Default: the host's name and six random characters."""

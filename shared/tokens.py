@@ -14,7 +14,8 @@ SFU_TOKEN_TTL_S = 60.0
 RESUME_TOKEN_TTL_S = 24 * 3600.0
 """Longer than any call; the resume window itself is enforced by leases."""
 LINK_TOKEN_TTL_S = 300.0
-MIN_SECRET_BYTES = 16
+MIN_SECRET_BYTES = 32
+"""As long as the hash it keys (RFC 7518, section 3.2)."""
 
 Audience = Literal["player", "sfu", "resume", "link"]
 

@@ -43,15 +43,15 @@ class SwarmFailed(SluiceError):
 
 
 class _Timed(ClientConnection):
-    """Notes when data came in. Whoever awaits the frame runs only after the loop has read all sockets that are ready,
-    and when a whole fleet is told at once that is a long time after."""
+    """Notes when data came in, and leaves the reading of it for later: when ten thousand players are told at once, the
+    time one process takes to parse their frames would be counted as the router's."""
 
     arrived = 0.0
     """Latest arrival [monotonic seconds]."""
 
     def data_received(self, data: bytes) -> None:
         self.arrived = time.monotonic()
-        super().data_received(data)
+        self.loop.call_soon(super().data_received, data)
 
 
 @dataclass(slots=True)
@@ -92,6 +92,7 @@ class IdleSwarm:
         self._lost = 0
         self._counts: Counter[str] = Counter()
         self._heard = asyncio.Event()
+        self._last_message = time.monotonic()
 
     async def fill(self, *, progress: Callable[[int], None] = lambda joined: None) -> None:
         """Everybody joins, at a bounded rate. Raises `SwarmFailed` when somebody can't, even after some tries."""
@@ -120,6 +121,15 @@ class IdleSwarm:
     def told(self, sfu: str) -> list[float]:
         """When each player heard that this SFU is cordoned [monotonic seconds], in order of time."""
         return sorted(idle.told[sfu] for idle in self._players if sfu in idle.told)
+
+    async def wait_quiet(self, *, for_s: float, within_s: float) -> bool:
+        """Wait until no player has heard anything for `for_s`: the routers have told everybody of the last joins."""
+        deadline = time.monotonic() + within_s
+        while (now := time.monotonic()) < deadline:
+            if now - self._last_message >= for_s:
+                return True
+            await asyncio.sleep(for_s - (now - self._last_message))
+        return False
 
     async def wait_told(self, sfu: str, *, count: int, within_s: float) -> list[float]:
         """The times once `count` players have heard, or those so far when the time is over."""
@@ -177,6 +187,7 @@ class IdleSwarm:
     async def _listen(self, idle: _Idle, connection: _Timed) -> None:
         try:
             async for frame in connection:
+                self._last_message = connection.arrived
                 if CORDONED in str(frame):
                     message = p.to_player.read(frame)
                     if isinstance(message, p.CordonedSfu) and message.sfu not in idle.told:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from control.core.rehearsal import Ending
+from control.core.rehearsal import Ending, Failure
 
 PUBLICATIONS_EACH = 2
 """A bot publishes one audio and one video track."""
@@ -32,8 +32,7 @@ class CrowdView:
 
     bots: dict[str, BotSeen] = field(default_factory=dict)
     endings: list[Ending] = field(default_factory=list)
-    failures: list[str] = field(default_factory=list)
-    """One sentence for each media connection that came to nothing."""
+    failures: list[Failure] = field(default_factory=list)
 
     def watch(self, ending: Ending) -> None:
         """From now on facts about that SFU go to `ending` too."""
@@ -76,7 +75,7 @@ class CrowdView:
             case "evicted":
                 bot.sfu = ""
             case "failed-connection":
-                self.failures.append(f"{bot.bot} to {sfu}: {event.get('reason', 'no reason given')}")
+                self.failures.append(Failure(bot.bot, sfu, str(event.get("reason", ""))))
             case "cordoned":
                 for ending in self._endings(sfu):
                     ending.on_told(bot.bot, at=at)

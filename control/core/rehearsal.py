@@ -40,6 +40,18 @@ class Kind(StrEnum):
     """Every SFU is replaced, one after another, the replacement first."""
 
 
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A media connection that a player opened and that came to nothing."""
+
+    player: str
+    sfu: str
+    reason: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.player} to {self.sfu}: {self.reason or 'no reason given'}"
+
+
 @dataclass(slots=True)
 class Ending:
     """What was seen of one SFU's end. Times are one monotonic clock's seconds; players are bots' names."""
@@ -158,13 +170,14 @@ def summarize(
     endings: Sequence[Ending],
     *,
     gaps: Gaps,
-    failures: Sequence[str],
+    failures: Sequence[Failure],
     scale: Scale,
     bounds: Bounds = ON_LOOPBACK,
     stall_ms: float | None = None,
     took_s: float = 0.0,
 ) -> Report:
     """The report over all endings of a rehearsal: counts are summed, times and gaps are the worst ones."""
+    failures = counted(kind, endings, failures)
     cut = verdict(kind, endings, gaps=gaps, failures=failures, bounds=bounds)
     reports = [ending.report for ending in endings if ending.report is not None]
     told = _worst((at, ending.began) for ending in endings for at in ending.told.values())
@@ -201,8 +214,15 @@ def summarize(
     )
 
 
+def counted(kind: Kind, endings: Sequence[Ending], failures: Sequence[Failure]) -> list[Failure]:
+    """The failures that count. After a forced exit the room names the SFU until its players are back elsewhere,
+    and whoever is back early tries there in vain: that is part of the force, and bounded by the time to rejoin."""
+    forced = {ending.sfu for ending in endings} if kind is Kind.EXIT else set()
+    return [failure for failure in failures if failure.sfu not in forced]
+
+
 def verdict(
-    kind: Kind, endings: Sequence[Ending], *, gaps: Gaps, failures: Sequence[str], bounds: Bounds = ON_LOOPBACK
+    kind: Kind, endings: Sequence[Ending], *, gaps: Gaps, failures: Sequence[Failure], bounds: Bounds = ON_LOOPBACK
 ) -> list[str]:
     """Every reason to say that somebody was cut; empty when nobody was.
 

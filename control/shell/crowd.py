@@ -12,7 +12,7 @@ import msgspec
 
 from control.config import Crowd as CrowdSize
 from control.core.crowdview import CrowdView
-from control.core.rehearsal import Gaps
+from control.core.rehearsal import Failure, Gaps
 from control.errors import FleetFailed
 from control.shell.child import Child
 from control.shell.fleet import Fleet
@@ -93,7 +93,7 @@ class Crowd:
         """Every bot is in a conversation away from its desk, so that none moves by itself."""
         await self.tell(cmd="presence", bot="*", at_desk=False, in_conversation=True)
 
-    async def measured(self) -> tuple[Gaps, list[str]]:
+    async def measured(self) -> tuple[Gaps, list[Failure]]:
         """End the bots; the longest gaps since `begin_measuring`, and the connections that failed since then."""
         assert self._child is not None
         failures = list(self.view.failures)

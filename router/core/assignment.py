@@ -11,7 +11,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
 
-from router.core.directory import Directory
+from router.core.directory import Directory, NotPlaceable
 from router.core.selector import Candidate, Decision, NodeSelector, Rejected
 from shared.records import RoomPlacement
 
@@ -60,6 +60,8 @@ class Plan:
     eligible: tuple[str, ...]
     rejected: tuple[Rejected, ...]
     limit_ignored: bool
+    last_hope: bool = False
+    """Nobody is placeable; `eligible` are those whose record is missing, which may be Redis' loss and not theirs."""
     room_had: str = ""
     """Where this router believed the room to be."""
 
@@ -76,13 +78,16 @@ class Assigner:
         if ask.leave:
             self._directory.claim(ask.leave, ask.leave_version)
         views = list(self._directory.views(now=now))
-        ordering = self._selector.order((Candidate(v.sfu, v.state) for v in views if v.refused is None), rng=rng)
-        refused = tuple(Rejected(v.sfu, v.refused.value) for v in views if v.refused is not None)
+        last_hope = all(v.refused is not None for v in views)
+        wanted = NotPlaceable.MISSING if last_hope else None
+        ordering = self._selector.order((Candidate(v.sfu, v.state) for v in views if v.refused is wanted), rng=rng)
+        refused = tuple(Rejected(v.sfu, v.refused.value) for v in views if v.refused not in (None, wanted))
         return Plan(
             ask=ask,
             eligible=ordering.order,
             rejected=refused + ordering.over_limit,
             limit_ignored=ordering.limit_ignored,
+            last_hope=last_hope,
             room_had=room_had,
         )
 
@@ -103,15 +108,11 @@ class Assigner:
         """
         if placement is None:
             return self._decision(plan, None, Reason.NOBODY)
-        if self._directory.refusal(placement.sfu, now=now) is not None:
+        if not self._usable(plan, placement.sfu, now=now):
             return None
         if not self._avoided(plan.ask, placement.sfu):
             return self._decision(plan, placement.sfu, self._why(plan, placement.sfu))
-        others = [
-            sfu
-            for sfu in plan.eligible
-            if not self._avoided(plan.ask, sfu) and self._directory.refusal(sfu, now=now) is None
-        ]
+        others = [sfu for sfu in plan.eligible if not self._avoided(plan.ask, sfu) and self._usable(plan, sfu, now=now)]
         if others:
             there = [sfu for sfu in others if sfu in carrying]
             return self._decision(plan, (there or others)[0], Reason.EXCLUDED)
@@ -122,6 +123,10 @@ class Assigner:
     def give_up(self, plan: Plan) -> Decision:
         """The fleet keeps changing faster than it can be asked: tell the player to retry."""
         return self._decision(plan, None, Reason.NOBODY)
+
+    def _usable(self, plan: Plan, sfu: str, *, now: float) -> bool:
+        refusal = self._directory.refusal(sfu, now=now)
+        return refusal is None or (plan.last_hope and refusal is NotPlaceable.MISSING)
 
     def _leaving(self, ask: Ask, sfu: str) -> bool:
         """Not to be given back to this player at all: it leaves this SFU, in this incarnation, for a cordon."""

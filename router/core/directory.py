@@ -50,6 +50,8 @@ class NotPlaceable(StrEnum):
     """Not heard of for `NOT_PLACEABLE_AFTER_S`; not dead."""
     TREATED_AS_CORDONED = "treated-as-cordoned"
     """A player named a later revision than ours when it asked to leave (invariant 1)."""
+    MISSING = "missing"
+    """Its record has left Redis and it has no link here: it has ended, or Redis lost its records. A last hope only."""
     UNKNOWN_SFU = "unknown-sfu"
     """No such SFU."""
 
@@ -209,6 +211,8 @@ class Directory:
             return NotPlaceable.TREATED_AS_CORDONED
         if self._age(entry, now=now) >= NOT_PLACEABLE_AFTER_S:
             return NotPlaceable.STALE
+        if entry.missing is not None and not self.blind:
+            return NotPlaceable.MISSING
         return None
 
     def state(self, sfu: str) -> SfuState | None:

@@ -37,7 +37,7 @@ from shared.messages.link import (
     unpack_state,
 )
 from shared.records import CommandVerb, ExitOrder, SfuCommand, SfuState, sfu_id, status_of
-from shared.store.answers import PutSfu
+from shared.store.answers import PutSfu, Wake, WakeKind
 from shared.tokens import LinkClaims, verify
 
 FIRST_MESSAGE_WITHIN_S = 5.0
@@ -208,7 +208,9 @@ class Links:
         if self._links.get(sfu) is link:
             del self._links[sfu]
         try:
-            await state.need_store("remove_sfu").remove_sfu(sfu, link.facts.state.incarnation)
+            store = state.need_store("remove_sfu")
+            await store.remove_sfu(sfu, link.facts.state.incarnation)
+            await store.wake(Wake(WakeKind.SFU, sfu))
         except StoreUnavailable:
             state.trouble.warning("remove-sfu", f"{sfu} stays in Redis until its record expires")
         self._drains.unregistered(sfu)

@@ -85,6 +85,9 @@ class Calls:
         except (RedisError, RedisClusterException, OSError, TimeoutError, EOFError, RuntimeError) as error:
             raise self._unavailable(operation, error) from error
         self._healthy = True
+        # The client's own look for stale data runs under a zero time-out, which can eat a cancellation of ours.
+        if (task := asyncio.current_task()) is not None and task.cancelling():
+            raise asyncio.CancelledError
         return answer
 
     def _unavailable(self, operation: str, error: Exception) -> StoreUnavailable:

@@ -11,7 +11,7 @@ from client_sim.__main__ import BAD_INPUT, bots_command, summary
 from client_sim.config import BotsConfig
 from client_sim.core.report import fleet_report
 
-SECRET = "a secret of sixteen bytes or more"
+SECRET = "a secret of thirty-two bytes or more"
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,7 @@ def test_failures_are_told_with_their_reason_and_resumes_are_counted() -> None:
     view = joined("x")
     view.handle({"event": "failed-connection", "t": 2.0, "bot": "x", "sfu": "b", "reason": "dtls-timeout"})
     view.handle({"event": "resumed", "t": 2.0, "bot": "x", "router": "router-2"})
-    assert view.failures == ["x to b: dtls-timeout"]
+    assert [str(failure) for failure in view.failures] == ["x to b: dtls-timeout"]
     assert (view.bots["x"].router, view.bots["x"].resumes) == ("router-2", 1)
 
 

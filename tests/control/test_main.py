@@ -41,7 +41,7 @@ def test_every_command_has_a_help_page(command: str, capsys: pytest.CaptureFixtu
         (["exit"], 2, "exactly one"),
         (["exit", "--sfu", "a", "--all-cordoned"], 2, "exactly one"),
         (["token", "alice"], 2, "SLUICE_SECRET"),
-        (["token", "alice", "--secret", "short"], 2, "16 bytes"),
+        (["token", "alice", "--secret", "short"], 2, "32 bytes"),
         (["token", "", "--secret", SECRET], 2, "identity"),
         (["token", "x" * 129, "--secret", SECRET], 2, "128"),
         (["up", "--sfus", "0"], 2, "at least one"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from control.core.rehearsal import Ending, Gaps, Kind, Report, Scale, summarize, verdict
+from control.core.rehearsal import Ending, Failure, Gaps, Kind, Report, Scale, counted, summarize, verdict
 from shared.records import DrainReport
 
 GOOD = Gaps(audio_ms=40.0, video_ms=66.7)
@@ -71,7 +71,13 @@ def test_a_gap_beyond_the_bounds_is_a_cut(gaps: Gaps, word: str) -> None:
 
 
 def test_a_failed_connection_is_a_cut() -> None:
-    assert verdict(Kind.ROLL, [ending("a")], gaps=GOOD, failures=["a to b: x"])
+    assert verdict(Kind.ROLL, [ending("a")], gaps=GOOD, failures=[Failure("a", "b", "x")])
+
+
+def test_a_visit_to_an_sfu_that_was_ended_by_force_is_no_failure_of_its_own() -> None:
+    failures = [Failure("a", "sfu-1", "unreachable"), Failure("a", "sfu-2", "unreachable")]
+    assert counted(Kind.EXIT, [ending("a")], failures) == failures[1:]
+    assert counted(Kind.ROLL, [ending("a")], failures) == failures
 
 
 def test_an_eviction_is_a_cut_in_a_drain_but_what_a_forced_exit_is_for() -> None:

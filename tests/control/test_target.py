@@ -20,7 +20,7 @@ def runs(tmp_path: Path) -> Path:
     run = runfiles.RunFile(
         fleet="here",
         redis="redis://here",
-        secret="here-here-here-here",
+        secret="here-here-here-here-here-here-here",
         page="http://h/",
         pid=os.getpid(),
         pid_started=runfiles.started_ticks(os.getpid()),
@@ -46,9 +46,9 @@ def test_without_any_fleet_the_error_names_the_way_to_one(tmp_path: Path, runs: 
 
 
 def test_a_secret_comes_from_the_flag_or_the_fleet_here(runs: Path) -> None:
-    assert find_secret(Where(), runs=runs) == "here-here-here-here"
-    assert find_secret(Where(secret="x" * 16), runs=runs) == "x" * 16
-    with pytest.raises(BadSetting, match="16 bytes"):
+    assert find_secret(Where(), runs=runs) == "here-here-here-here-here-here-here"
+    assert find_secret(Where(secret="x" * 32), runs=runs) == "x" * 32
+    with pytest.raises(BadSetting, match="32 bytes"):
         find_secret(Where(secret="short"), runs=runs)
 
 

@@ -32,7 +32,7 @@ async def rehearse(kind: str, *more: str) -> tuple[int, dict[str, object], str]:
 
 def check_nobody_lost(report: dict[str, object]) -> None:
     """What holds on any machine, however busy; the bounds on gaps are for `sluice rehearse` on a quiet one."""
-    assert report["failed_connections"] == 0
+    assert report["failed_connections"] == 0, report["cut"]
     assert report["audio_gap_ms_max"] is not None
     assert set(report["sfu_exit_codes"]) == {0}  # type: ignore[call-overload]
     assert not [cut for cut in report["cut"] if "silent" not in cut and "stood still" not in cut]  # type: ignore[attr-defined]

@@ -7,7 +7,7 @@ import pytest
 from sfu.config import SfuConfig
 from shared.errors import BadSetting
 
-SECRET = "0123456789abcdef"
+SECRET = "0123456789abcdef0123456789abcdef"
 
 
 def test_the_defaults_only_lack_a_secret() -> None:

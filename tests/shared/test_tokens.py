@@ -156,6 +156,6 @@ def test_a_token_with_any_piece_replaced_never_opens_more_than_it_did(piece: byt
 
 
 def test_a_short_secret_is_a_bad_setting_that_names_the_fix() -> None:
-    assert check_secret("x" * 16) == "x" * 16
+    assert check_secret("x" * 32) == "x" * 32
     with pytest.raises(BadSetting, match="SLUICE_SECRET"):
-        check_secret("x" * 15)
+        check_secret("x" * 31)

@@ -131,6 +131,7 @@ async def test_leaving_says_so() -> None:
     said: list[p.ToRouter] = []
 
     async def router(websocket: ServerConnection) -> None:
+        said.append(p.to_router.read(await websocket.recv()))
         await websocket.send(welcome())
         async for frame in websocket:
             said.append(p.to_router.read(frame))

@@ -107,3 +107,16 @@ def test_nobody_placeable_is_said(it: World) -> None:
     assert plan.eligible == ()
     assert it.assigner.place_locally(plan, None) is None
     assert it.settle(plan, None) == (None, Reason.NOBODY)
+
+
+def test_a_vanished_sfu_is_given_only_when_there_is_no_other(it: World) -> None:
+    fleet = [state(sfu, 0.5, 2) for sfu in "abc"]
+    it.directory.read_back(fleet, now=0.0)
+    it.directory.read_back(fleet[1:], now=0.0)
+    before = it.plan()
+    assert before.eligible == ("b", "c") or before.eligible == ("c", "b")
+    it.directory.read_back([], now=0.0)
+    assert it.settle(before, before.eligible[0]) is None, "it vanished while Redis was asked: plan again"
+    last = it.plan()
+    assert sorted(last.eligible) == ["a", "b", "c"]
+    assert it.settle(last, "a") == ("a", Reason.CHOSEN if last.eligible[0] == "a" else Reason.STICKY)

@@ -168,7 +168,7 @@ def test_while_redis_is_away_remote_sfus_do_not_age_and_nothing_is_lost() -> Non
     it.lose_store(now=3.0)
     assert it.refusal("s", now=1000.0) is None
     assert it.tick(now=1000.0) == []
-    it.read_back([], now=1000.0)
+    it.read_back([state(2)], now=1000.0)
     assert it.refusal("s", now=1002.9) is None, "it had 3 of its 5 seconds left"
     assert it.refusal("s", now=1003.0) is NotPlaceable.STALE
     assert "s" in it
@@ -255,3 +255,14 @@ def test_the_number_of_sfus_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     for n in range(9):
         it.hear(state(1, sfu=f"s{n}"), now=0.0)
     assert len(it) == 3
+
+
+def test_a_record_that_vanished_is_not_placeable_from_the_next_reading_on() -> None:
+    it = Directory()
+    it.read_back([state(1)], now=0.0)
+    it.read_back([state(2)], now=0.1)
+    assert it.refusal("s", now=0.2) is None
+    it.read_back([], now=1.0)
+    assert it.refusal("s", now=1.0) is NotPlaceable.MISSING
+    it.read_back([state(3)], now=2.0)
+    assert it.refusal("s", now=2.0) is None

@@ -110,7 +110,7 @@ class World:
         self.now = 100.0
         self.media = FakeMedia()
         self.left: list[str] = []
-        config = SfuConfig(secret="x" * 16, sfu="s", **settings)  # type: ignore[arg-type]
+        config = SfuConfig(secret="x" * 32, sfu="s", **settings)  # type: ignore[arg-type]
         self.hub = Hub(
             config, self.media, SfuMetrics(CollectorRegistry(), version="v"), rng=random.Random(2),
             on_change=lambda: None, on_left=self.left.append, clock=lambda: self.now,
