@@ -12,6 +12,7 @@ from cyclopts import Parameter
 
 from sfu.core.drain_bounds import DrainBounds
 from sfu.core.load import Ceilings
+from sfu.plane.choice import PlaneKind
 from shared.errors import BadSetting
 from shared.tokens import check_secret
 
@@ -46,6 +47,12 @@ class SfuConfig:
 
     udp_port: int = 7101
     """UDP port of all media; 0: any free one."""
+
+    plane: PlaneKind = PlaneKind.COMPILED
+    """Which data plane forwards media: `compiled`, or the slow, readable `reference`."""
+
+    gso: bool = True
+    """Send runs of equal datagrams as one where the kernel can (UDP GSO)."""
 
     http_port: int = 9090
     """TCP port of health, metrics and state; 0: any free one."""

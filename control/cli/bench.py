@@ -1,4 +1,4 @@
-"""`sluice bench notify|join`: what this machine carries."""
+"""`sluice bench notify|join|relay`: what this machine carries."""
 
 from __future__ import annotations
 
@@ -18,9 +18,12 @@ app = App(
     sluice bench notify --players 2000 --links 1 --json
 
     sluice bench join
+
+    sluice bench relay fanout --subscribers 200 --json
 """,
 )
 app.command("bench.join:app", name="join")
+app.command("bench.relay:app", name="relay")
 
 
 @app.command(name="notify")

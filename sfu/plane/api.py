@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 from shared.rtc.srtp import SrtpKeys
 
@@ -293,3 +293,27 @@ class Plane(Protocol):
 
     def snapshot(self) -> PlaneSnapshot:
         """All counters; cheap enough for once a second."""
+
+
+@runtime_checkable
+class SocketPlane(Plane, Protocol):
+    """A plane that can own the socket: its thread reads, forwards and sends, and Python hears facts.
+
+    Until `start` it is driven by `handle` and `tick` like any plane; after it those do nothing that is needed.
+    """
+
+    def start(self, fd: int) -> None:
+        """Read and write this bound UDP socket from now on, in an own thread. Raises `OSError`.
+
+        The socket stays the caller's: others may send on it, and it is closed after `stop`.
+        """
+
+    def stop(self) -> None:
+        """End the thread; safe twice."""
+
+    @property
+    def event_fd(self) -> int:
+        """Readable when `datagrams` or `events` has something; -1 before `start`."""
+
+    def datagrams(self) -> list[tuple[bytes, Address]]:
+        """What has arrived that is STUN or DTLS, with its source, in order; call `events` after it, each time."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from prometheus_client.core import CounterMetricFamily, Metric
@@ -39,7 +40,9 @@ class MediaCollector(Collector):
         yield self._labelled("sluice_sfu_peer_ends", "Peer connections ended from outside", "reason", self._port.ends)
 
     def _drops(self, totals: PlaneTotals) -> dict[str, int]:
-        return {**totals.drops, **{str(reason): count for reason, count in self._port.drops.items()}}
+        drops = Counter(totals.drops)
+        drops.update({str(reason): count for reason, count in self._port.drops.items()})
+        return dict(drops)
 
     @staticmethod
     def _labelled(name: str, text: str, label: str, counts: dict[str, int]) -> CounterMetricFamily:

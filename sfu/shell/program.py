@@ -33,6 +33,7 @@ from sfu.core.ledger import DrainLedger
 from sfu.core.load import Contents, LoadMeter, node_load
 from sfu.core.report import Figures, Reporter
 from sfu.plane.api import PlaneTotals
+from sfu.plane.choice import make_plane
 from sfu.shell.api import make_api
 from sfu.shell.drainer import Drainer
 from sfu.shell.final import FinalSequence
@@ -99,7 +100,12 @@ class Program:
         self.clock = loop.time
         self._status = loop.create_future()
         config = self.config
-        self.port = MediaPort.open(config.host, config.udp_port, on_events=self._on_events)
+        self.port = MediaPort.open(
+            config.host,
+            config.udp_port,
+            on_events=self._on_events,
+            make_plane=lambda send: make_plane(send, kind=config.plane, gso=config.gso),
+        )
         udp_port = config.announced_udp_port or self.port.address[1]
         candidates = tuple(host_candidate(ip, udp_port, index=n) for n, ip in enumerate(config.ips()))
         self.media = PortMedia(self.port, candidates=candidates)

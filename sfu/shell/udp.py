@@ -12,8 +12,8 @@ from enum import StrEnum
 from typing import Protocol
 
 from sfu.core.ice_lite import IceDrop, IceLite
-from sfu.plane.api import Address, Event, Plane
-from sfu.plane.reference import ReferencePlane
+from sfu.plane.api import Address, Event, Plane, SocketPlane
+from sfu.plane.choice import make_plane as default_plane
 from shared.logs import OncePerMinute
 from shared.rtc.demux import MAX_DATAGRAM, Traffic, classify
 
@@ -78,7 +78,12 @@ class MediaPort:
         """Peer connections that ended without our closing them, by `PeerEnd` or `DtlsFailure`."""
         self.ice = IceLite()
         self.plane = make_plane(self.send)
-        self._loop.add_reader(sock.fileno(), self._readable)
+        self._threaded = self.plane if isinstance(self.plane, SocketPlane) else None
+        if self._threaded is not None:
+            self._threaded.start(sock.fileno())
+            self._loop.add_reader(self._threaded.event_fd, self._told)
+        else:
+            self._loop.add_reader(sock.fileno(), self._readable)
         self._schedule()
 
     @classmethod
@@ -100,7 +105,7 @@ class MediaPort:
         except OSError:
             sock.close()
             raise
-        return cls(sock, make_plane=make_plane or (lambda send: ReferencePlane(send=send)), on_events=on_events)
+        return cls(sock, make_plane=make_plane or default_plane, on_events=on_events)
 
     @property
     def address(self) -> Address:
@@ -120,7 +125,11 @@ class MediaPort:
         self._closed = True
         if self._timer is not None:
             self._timer.cancel()
-        self._loop.remove_reader(self._sock.fileno())
+        if self._threaded is not None:
+            self._loop.remove_reader(self._threaded.event_fd)
+            self._threaded.stop()
+        else:
+            self._loop.remove_reader(self._sock.fileno())
         self._sock.close()
 
     # -- peers
@@ -159,6 +168,18 @@ class MediaPort:
             self.drops[PortDrop.SEND_BUFFER_FULL if full else PortDrop.SEND_FAILED] += 1
             if not full and not self._closed:
                 self._trouble.warning("send-failed", f"a datagram of {len(datagram)} bytes was not sent: {error}")
+
+    def dropped(self, reason: str) -> int:
+        """Datagrams dropped for a reason of `PortDrop`, `IceDrop` or the plane's `DropReason`, here or in the plane."""
+        return self.drops[reason] + self.plane.snapshot().totals.drops.get(reason, 0)
+
+    def _told(self) -> None:
+        """The plane's thread has something for us."""
+        assert self._threaded is not None
+        now = self._loop.time()
+        for datagram, address in self._threaded.datagrams():
+            self._receive(datagram, address, now)
+        self._deliver_events()
 
     def _readable(self) -> None:
         now = self._loop.time()
@@ -215,6 +236,10 @@ class MediaPort:
         if self._closed:
             return
         now = self._loop.time()
+        if self._threaded is not None:
+            # The thread keeps its own time.
+            self._timer = self._timer or self._loop.call_at(now + CONSENT_EVERY_S, self._tick)
+            return
         deadline = self.plane.next_deadline()
         when = now + MAX_SLEEP_S if deadline is None else max(now, min(deadline, now + MAX_SLEEP_S))
         if self._timer is not None:

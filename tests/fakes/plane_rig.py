@@ -1,11 +1,12 @@
-"""A reference plane without sockets: peers with known keys, a wire that is a list, and a clock that is an argument."""
+"""A plane without sockets: peers with known keys, a wire that is a list, and a clock that is an argument."""
 
 from __future__ import annotations
 
 import random
 from collections import defaultdict
 
-from sfu.plane.api import Address, Codec, ConsumerSpec, Event, Kind, ProducerSpec
+from sfu.plane.api import Address, Codec, ConsumerSpec, Event, Kind, Plane, ProducerSpec
+from sfu.plane.compiled import CompiledPlane
 from sfu.plane.reference import ReferencePlane
 from shared.rtc import rtcp, rtp
 from shared.rtc.demux import is_rtcp
@@ -23,6 +24,13 @@ EXTENSIONS = {
     13: rtp.ORIENTATION_URI,
 }
 
+LENGTHS = {
+    SrtpProfile.AEAD_AES_128_GCM: (16, 12),
+    SrtpProfile.AEAD_AES_256_GCM: (32, 12),
+    SrtpProfile.AES128_CM_SHA1_80: (16, 14),
+}
+"""Of master key and master salt [bytes]."""
+
 Seen = tuple[rtp.RtpHeader, bytes, bytes]
 """Header, whole packet, payload."""
 
@@ -36,13 +44,32 @@ def vp8_payload(
     return head + bytes((0 if key else 1,)) + body
 
 
+PLANES: dict[str, type[ReferencePlane] | type[CompiledPlane]] = {
+    "reference": ReferencePlane,
+    "compiled": CompiledPlane,
+}
+
+
 class Rig:
     """Time stands still until `now` is set or `run_until` is called."""
 
-    def __init__(self, *, seed: int = 1) -> None:
+    kind = "reference"
+    """The plane that rigs get unless they are told; the plane's tests run once with each."""
+
+    def __init__(
+        self, *, seed: int = 1, kind: str | None = None, profile: SrtpProfile = SrtpProfile.AEAD_AES_128_GCM
+    ) -> None:
         self.now = 100.0
+        self.profile = profile
         self._datagrams: list[tuple[bytes, Address]] = []
-        self.plane = ReferencePlane(
+        self.wire: list[tuple[bytes, Address]] = []
+        """All that was sent, as it was sent."""
+        self.plain: list[tuple[int, bytes]] = []
+        """All that was sent, decrypted, with the peer it went to."""
+        self._opened: dict[bytes, bytes] = {}
+        self.deaf: set[int] = set()
+        """Peers that lose all that is sent to them."""
+        self.plane: Plane = PLANES[kind or self.kind](
             send=lambda datagram, address: self._datagrams.append((datagram, address)), rng=random.Random(seed)
         )
         self._sessions: dict[int, SrtpSession] = {}
@@ -56,11 +83,12 @@ class Rig:
 
     def peer(self, peer: int) -> None:
         self.plane.add_peer(peer)
-        keys = random.Random(peer).randbytes(56)
-        a, b, c, d = keys[:16], keys[16:28], keys[28:44], keys[44:56]
+        rng = random.Random(peer)
+        key, salt = LENGTHS[self.profile]
+        a, b, c, d = rng.randbytes(key), rng.randbytes(salt), rng.randbytes(key), rng.randbytes(salt)
         self.plane.set_address(peer, self.address(peer), now=self.now)
-        self.plane.set_keys(peer, SrtpKeys(SrtpProfile.AEAD_AES_128_GCM, a, b, c, d), now=self.now)
-        self._sessions[peer] = SrtpSession(SrtpKeys(SrtpProfile.AEAD_AES_128_GCM, c, d, a, b))
+        self.plane.set_keys(peer, SrtpKeys(self.profile, a, b, c, d), now=self.now)
+        self._sessions[peer] = SrtpSession(SrtpKeys(self.profile, c, d, a, b))
 
     def produce(self, producer: int, peer: int, *, kind: Kind = "video", rids: tuple[str, ...] = ()) -> None:
         codecs = (VP8,) if kind == "video" else (OPUS,)
@@ -121,6 +149,10 @@ class Rig:
         )
         self.datagram(peer, self._sessions[peer].protect(packet))
 
+    def rtp_bytes(self, peer: int, packet: bytes) -> None:
+        """A packet from a peer that need not be a good one."""
+        self.datagram(peer, self._sessions[peer].protect(packet))
+
     def rtcp(self, peer: int, compound: bytes) -> None:
         self.datagram(peer, self._sessions[peer].protect_rtcp(compound))
 
@@ -139,13 +171,22 @@ class Rig:
     def collect(self) -> None:
         """Decrypt what was sent, as its receivers would."""
         datagrams, self._datagrams = self._datagrams, []
+        self.wire.extend(datagrams)
         for datagram, address in datagrams:
             peer = address[1] - 1000
+            if peer in self.deaf:
+                continue
             session = self._sessions[peer]
+            if datagram in self._opened:
+                # A resend without RTX is the same to the byte, which the receiver's replay protection refuses.
+                self.plain.append((peer, self._opened[datagram]))
+                continue
+            packet = session.unprotect_rtcp(datagram) if is_rtcp(datagram) else session.unprotect(datagram)
+            self._opened[datagram] = packet
+            self.plain.append((peer, packet))
             if is_rtcp(datagram):
-                self.feedback[peer].extend(rtcp.parse(session.unprotect_rtcp(datagram)))
+                self.feedback[peer].extend(rtcp.parse(packet))
             else:
-                packet = session.unprotect(datagram)
                 header = rtp.parse(packet)
                 self.sent[peer].append((header, packet, packet[header.payload_start : header.payload_end]))
         self.events.extend(self.plane.events())

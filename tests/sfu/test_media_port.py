@@ -225,7 +225,7 @@ async def test_strange_datagrams_harm_nobody(sfu: Sfu) -> None:
             b"\xff" * 64,
         ):
             stranger.sendto(datagram, sfu.port.address)
-    await until(lambda: sfu.port.drops[PortDrop.UNREADABLE] == 4)
+    await until(lambda: sfu.port.dropped(PortDrop.UNREADABLE) == 4)
     await until(lambda: sfu.port.drops[PortDrop.DTLS_UNKNOWN_ADDRESS] == 1)
     await until(lambda: sfu.port.plane.snapshot().totals.drops.get("unknown-address") == 1)
     publisher.send_rtp(rtp.build(payload_type=34, sequence=1, timestamp=1, ssrc=666, payload=b"?"))
@@ -295,7 +295,7 @@ async def test_a_peer_that_wants_to_be_passive_too_is_refused(sfu: Sfu) -> None:
 async def test_metrics_have_only_bounded_labels(sfu: Sfu) -> None:
     client = await sfu.client()
     client.send_raw(bytes(2000))
-    await until(lambda: sfu.port.drops[PortDrop.UNREADABLE] == 1)
+    await until(lambda: sfu.port.dropped(PortDrop.UNREADABLE) == 1)
     families = {family.name: family for family in MediaCollector(sfu.port).collect()}
     drops = families["sluice_sfu_media_drops"].samples
     assert [(sample.labels, sample.value) for sample in drops] == [({"reason": "unreadable"}, 1)]

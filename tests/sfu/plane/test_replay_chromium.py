@@ -113,7 +113,7 @@ class Replay:
 
 
 @pytest.fixture(scope="module")
-def replay() -> Replay:
+def replay(plane_kind: str) -> Replay:
     replay = Replay()
     replay.run()
     return replay

@@ -1,4 +1,4 @@
-"""The reference plane, packet by packet: what consumers get equals what was published, with continuous numbers."""
+"""Both planes, packet by packet: what consumers get equals what was published, with continuous numbers."""
 
 from __future__ import annotations
 
@@ -134,13 +134,13 @@ def test_nack_is_answered_by_rtx_with_the_original_number(rig: Rig) -> None:
 
 def test_nack_without_rtx_is_answered_by_the_same_packet_to_the_byte(rig: Rig) -> None:
     rig.consume(1, 2, 1, rtx=False)
-    sent: list[bytes] = []
-    rig.plane._context.send = lambda datagram, address: sent.append(datagram) if address == rig.address(2) else None
+    rig.deaf.add(2)
     for number in range(3):
         frame(rig, number, key=number == 0)
-    first, lost, last = sent
+    first, lost, last = (datagram for datagram, address in rig.wire if address == rig.address(2))
     rig.now += 1.0
     rig.rtcp(2, rtcp.nack(sender=1, media=5001, sequences=[rtp.parse(lost).sequence]))
+    sent = [datagram for datagram, address in rig.wire if address == rig.address(2)]
     assert sent == [first, lost, last, lost]
 
 
@@ -386,6 +386,38 @@ def test_pause_and_resume_go_on_at_a_key_frame_with_continuous_numbers(rig: Rig)
     sequences = [header.sequence for header, _, _ in rig.sent[2]]
     assert [rtp.sequence_delta(sequence, sequences[0]) for sequence in sequences] == [0, 1, 2]
     assert rig.sent[2][-1][0].timestamp - rig.sent[2][0][0].timestamp == 33_000, "real time has gone on"
+
+
+def test_a_packet_of_a_pause_that_comes_late_is_not_sent(rig: Rig) -> None:
+    """Its number has gone to another packet: both under one SRTP index would give AES-GCM's key away."""
+    rig.consume(1, 2, 1)
+    frame(rig, 0, key=True)
+    rig.plane.pause(1, True, now=rig.now)
+    frame(rig, 1)
+    rig.plane.pause(1, False, now=rig.now)
+    for number in range(4, 8):
+        frame(rig, number, key=number == 4)
+    frame(rig, 3, body=b"late")
+    sequences = [header.sequence for header, _, _ in rig.sent[2]]
+    assert [rtp.sequence_delta(sequence, sequences[0]) for sequence in sequences] == [0, 1, 2, 3, 4]
+    assert not any(payload.endswith(b"late") for _, _, payload in rig.sent[2])
+
+
+def test_a_resend_of_what_was_never_forwarded_is_the_same_each_time(rig: Rig) -> None:
+    rig.consume(1, 2, 1, rtx=False)
+    rig.deaf.add(2)
+    frame(rig, 0, key=True)
+    frame(rig, 2)
+    rig.plane.pause(1, True, now=rig.now)
+    frame(rig, 1)
+    rig.plane.pause(1, False, now=rig.now)
+    missing = (rtp.parse(rig.wire[0][0]).sequence + 1) & 0xFFFF
+    for _ in range(2):
+        rig.now += 1.0
+        rig.rtcp(2, rtcp.nack(sender=1, media=5001, sequences=[missing]))
+    resent = [d for d, address in rig.wire if address == rig.address(2) and rtp.parse(d).sequence == missing]
+    assert len(resent) == 2
+    assert resent[0] == resent[1]
 
 
 def test_a_new_ssrc_of_the_same_track_goes_on_with_continuous_numbers(rig: Rig) -> None:

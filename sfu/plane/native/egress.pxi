@@ -1,0 +1,142 @@
+# What leaves: protected datagrams of one batch, grouped by destination; facts and raw datagrams for Python.
+
+cdef enum:
+    BATCH_BYTES = 4 << 20
+    BATCH_OUTS = 4096
+    SPACE = 1500 + 16           # reserved for a datagram while it is made
+    MAX_EVENTS = 1 << 16
+    MAX_RAWS = 4096
+
+
+cdef int batch_open(Batch *batch) noexcept nogil:
+    batch.bytes = <uint8_t *>malloc(BATCH_BYTES)
+    batch.outs = <Out *>malloc(BATCH_OUTS * sizeof(Out))
+    batch.destinations = <Destination *>malloc(BATCH_OUTS * sizeof(Destination))
+    batch.room = BATCH_BYTES
+    batch.outs_room = BATCH_OUTS
+    return 0 if batch.bytes and batch.outs and batch.destinations else -1
+
+
+cdef void batch_close(Batch *batch) noexcept nogil:
+    free(batch.bytes)
+    free(batch.outs)
+    free(batch.destinations)
+
+
+cdef void batch_reset(Engine *engine, Batch *batch) noexcept nogil:
+    batch.used = 0
+    batch.count = batch.destination_count = 0
+    engine.last_batch += 1
+    batch.serial = engine.last_batch
+
+
+cdef uint8_t *out_reserve(Engine *engine) noexcept nogil:
+    """Room for one datagram; NULL when the batch is full and can't be sent from here."""
+    cdef Batch *batch = engine.batch
+    if batch.count < BATCH_OUTS and batch.used + SPACE <= batch.room:
+        return batch.bytes + batch.used
+    if not engine.threaded or engine.sending:
+        return NULL
+    # Rare: a thousand viewers' worth of one wake. The lock is held for these sends.
+    send_batch(engine, batch)
+    batch_reset(engine, batch)
+    return batch.bytes
+
+
+cdef inline bint same_address(const Address *a, const Address *b) noexcept nogil:
+    return a.high == b.high and a.low == b.low and a.port == b.port
+
+
+cdef void out_commit(Engine *engine, Peer *peer, int length, int64_t received_ns) noexcept nogil:
+    """The datagram in the reserved room is for this peer."""
+    cdef Batch *batch = engine.batch
+    cdef Destination *destination
+    cdef int number = batch.count
+    if peer.batch_serial == batch.serial and same_address(&batch.destinations[peer.destination].address, &peer.address):
+        destination = &batch.destinations[peer.destination]
+        batch.outs[destination.last].next = number
+        destination.last = number
+    else:
+        peer.batch_serial = batch.serial
+        peer.destination = batch.destination_count
+        batch.destinations[batch.destination_count] = Destination(peer.address, number, number)
+        batch.destination_count += 1
+    batch.outs[number] = Out(batch.used, length, -1, peer.destination, received_ns)
+    # Rounded up, so that no two datagrams share a cache line's half.
+    batch.used += (length + 31) & ~31
+    batch.count += 1
+    peer.packets_out += 1
+    peer.bytes_out += length
+    engine.totals.packets_out += 1
+    engine.totals.bytes_out += length
+
+
+cdef inline bint peer_ready(Peer *peer) noexcept nogil:
+    return peer.keyed and peer.placed
+
+
+cdef void peer_send_rtcp(Engine *engine, Peer *peer, const uint8_t *compound, int length) noexcept nogil:
+    cdef uint8_t *out
+    cdef int written
+    if not peer_ready(peer):
+        return
+    out = out_reserve(engine)
+    written = srtp_protect_rtcp(peer, out, compound, length) if out != NULL else -1
+    if written < 0:
+        engine.totals.drops[NOT_SENT] += 1
+        return
+    out_commit(engine, peer, written, 0)
+
+
+# -- to Python
+
+cdef void tell(Engine *engine) noexcept nogil:
+    """Wake Python, once until it has looked."""
+    cdef uint64_t one = 1
+    if engine.threaded and not engine.told:
+        engine.told = True
+        write(engine.event_fd, &one, 8)
+
+
+cdef Event *event_add(Engine *engine, int kind, int64_t subject) noexcept nogil:
+    cdef int room
+    cdef Event *events
+    if engine.event_count == engine.event_room:
+        room = engine.event_room * 2 if engine.event_room else 64
+        events = <Event *>realloc(engine.events, room * sizeof(Event)) if room <= MAX_EVENTS else NULL
+        if events == NULL:
+            engine.totals.drops[QUEUE_FULL] += 1
+            return NULL
+        engine.events = events
+        engine.event_room = room
+    cdef Event *event = &engine.events[engine.event_count]
+    event.kind = kind
+    event.subject = subject
+    event.rid.length = 0
+    engine.event_count += 1
+    tell(engine)
+    return event
+
+
+cdef void raw_add(Engine *engine, const Address *source, const uint8_t *data, int length) noexcept nogil:
+    """A datagram that is no media, for Python."""
+    cdef int room
+    cdef Raw *raws
+    cdef uint8_t *copied
+    if engine.raw_count == engine.raw_room:
+        room = engine.raw_room * 2 if engine.raw_room else 64
+        raws = <Raw *>realloc(engine.raws, room * sizeof(Raw)) if room <= MAX_RAWS else NULL
+        if raws == NULL:
+            engine.totals.drops[QUEUE_FULL] += 1
+            return
+        engine.raws = raws
+        engine.raw_room = room
+    copied = <uint8_t *>malloc(length + 1)
+    if copied == NULL:
+        engine.totals.drops[NO_MEMORY] += 1
+        return
+    memcpy(copied, data, length)
+    engine.raws[engine.raw_count] = Raw(source[0], length, copied)
+    engine.raw_count += 1
+    engine.totals.raws += 1
+    tell(engine)

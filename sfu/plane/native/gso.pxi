@@ -1,0 +1,192 @@
+# Sending a batch: the datagrams of one destination in runs of equal size, each run one UDP GSO send.
+
+cdef enum:
+    MESSAGES = 256              # per sendmmsg
+    VECTORS = 2048              # datagrams per sendmmsg
+    MAX_SEGMENTS = 64           # UDP_MAX_SEGMENTS of kernels before 6.9
+    MAX_RUN = 65000             # bytes of a run: an IP datagram's limit, headers off
+    CONTROL = 32                # CMSG_SPACE of a uint16_t, rounded up
+
+cdef struct Sender:
+    mmsghdr messages[MESSAGES]
+    iovec vectors[VECTORS]
+    sockaddr_in6 addresses[MESSAGES]
+    uint8_t controls[MESSAGES * CONTROL]
+    int first_out[MESSAGES]     # the datagrams of a message: linked by Out.next
+    int segments[MESSAGES]
+    int message_count
+    int vector_count
+
+
+cdef socklen_t address_write(const Address *address, sockaddr_in6 *out, bint mapped) noexcept nogil:
+    """The kernel's form; on an IPv6 socket (`mapped`) an IPv4 address is written as an IPv6 one."""
+    cdef sockaddr_in *four = <sockaddr_in *>out
+    memset(out, 0, sizeof(sockaddr_in6))
+    if address.port >> 16 == 4 and not mapped:
+        four.sin_family = AF_INET
+        write16(<uint8_t *>&four.sin_port, address.port & 0xFFFF)
+        write32(<uint8_t *>&four.sin_addr, <uint32_t>address.low)
+        return sizeof(sockaddr_in)
+    out.sin6_family = AF_INET6
+    write16(<uint8_t *>&out.sin6_port, address.port & 0xFFFF)
+    if address.port >> 16 == 4:
+        out.sin6_addr.s6_addr[10] = out.sin6_addr.s6_addr[11] = 0xFF
+        write32(out.sin6_addr.s6_addr + 12, <uint32_t>address.low)
+    else:
+        write32(out.sin6_addr.s6_addr, <uint32_t>(address.high >> 32))
+        write32(out.sin6_addr.s6_addr + 4, <uint32_t>address.high)
+        write32(out.sin6_addr.s6_addr + 8, <uint32_t>(address.low >> 32))
+        write32(out.sin6_addr.s6_addr + 12, <uint32_t>address.low)
+    return sizeof(sockaddr_in6)
+
+
+cdef void address_read(const sockaddr_in6 *given, Address *address) noexcept nogil:
+    """An IPv4-mapped IPv6 address is the IPv4 one."""
+    cdef const sockaddr_in *four = <const sockaddr_in *>given
+    cdef const uint8_t *six = given.sin6_addr.s6_addr
+    if given.sin6_family == AF_INET:
+        address.high = 0
+        address.low = read32(<const uint8_t *>&four.sin_addr)
+        address.port = <uint64_t>4 << 16 | read16(<const uint8_t *>&four.sin_port)
+        return
+    address.high = read64(six)
+    address.low = read64(six + 8)
+    address.port = <uint64_t>6 << 16 | read16(<const uint8_t *>&given.sin6_port)
+    if address.high == 0 and address.low >> 32 == 0xFFFF:
+        address.low &= 0xFFFFFFFFu
+        address.port = <uint64_t>4 << 16 | (address.port & 0xFFFF)
+
+
+cdef bint gso_probe(int fd) noexcept nogil:
+    """Whether the kernel knows UDP_SEGMENT; asking changes nothing."""
+    cdef int value = 0
+    cdef socklen_t length = sizeof(int)
+    return getsockopt(fd, SOL_UDP, UDP_SEGMENT, &value, &length) == 0
+
+
+cdef void message_begin(Engine *engine, Sender *sender, Batch *batch, const Address *address, int number) noexcept nogil:
+    cdef int at = sender.message_count
+    cdef msghdr *message = &sender.messages[at].msg_hdr
+    memset(message, 0, sizeof(msghdr))
+    message.msg_name = &sender.addresses[at]
+    message.msg_namelen = address_write(address, &sender.addresses[at], engine.six)
+    message.msg_iov = &sender.vectors[sender.vector_count]
+    sender.first_out[at] = number
+    sender.segments[at] = 0
+    sender.message_count += 1
+
+
+cdef void message_segmented(Sender *sender, int at, int size) noexcept nogil:
+    cdef msghdr *message = &sender.messages[at].msg_hdr
+    cdef cmsghdr *control = <cmsghdr *>&sender.controls[at * CONTROL]
+    control.cmsg_len = CMSG_LEN(sizeof(uint16_t))
+    control.cmsg_level = SOL_UDP
+    control.cmsg_type = UDP_SEGMENT
+    (<uint16_t *>CMSG_DATA(control))[0] = <uint16_t>size
+    message.msg_control = control
+    message.msg_controllen = CMSG_SPACE(sizeof(uint16_t))
+
+
+cdef void send_batch(Engine *engine, Batch *batch) noexcept nogil:
+    """Send all of it. Needs no lock: destinations are copies, so that their peers may be gone by now."""
+    cdef Sender *sender = engine.sender
+    cdef Destination *destination
+    cdef int at, number, size, total
+    cdef Out *out
+    sender.message_count = sender.vector_count = 0
+    for at in range(batch.destination_count):
+        destination = &batch.destinations[at]
+        number = destination.first
+        size = total = 0
+        while number >= 0:
+            out = &batch.outs[number]
+            if sender.vector_count == VECTORS:
+                send_messages(engine, sender, batch)
+                size = 0
+            if size == 0 or out.length > size or total + out.length > MAX_RUN or sender.segments[sender.message_count - 1] == MAX_SEGMENTS:
+                if sender.message_count == MESSAGES:
+                    send_messages(engine, sender, batch)
+                message_begin(engine, sender, batch, &destination.address, number)
+                size = out.length
+                total = 0
+            message_append(sender, batch, out, size)
+            total += out.length
+            # A shorter datagram ends its run, and without GSO every run is one datagram.
+            if out.length < size or not engine.gso:
+                size = 0
+            number = out.next
+    if sender.message_count:
+        send_messages(engine, sender, batch)
+
+
+cdef inline void message_append(Sender *sender, Batch *batch, Out *out, int size) noexcept nogil:
+    cdef int at = sender.message_count - 1
+    sender.vectors[sender.vector_count].iov_base = batch.bytes + out.offset
+    sender.vectors[sender.vector_count].iov_len = out.length
+    sender.vector_count += 1
+    sender.messages[at].msg_hdr.msg_iovlen += 1
+    sender.segments[at] += 1
+    if sender.segments[at] == 2:
+        message_segmented(sender, at, size)
+
+
+cdef void send_messages(Engine *engine, Sender *sender, Batch *batch) noexcept nogil:
+    """Hand the messages to the kernel: what it refuses is dropped and counted, the rest goes on."""
+    cdef int at = 0, sent
+    while at < sender.message_count:
+        sent = sendmmsg(engine.fd, &sender.messages[at], sender.message_count - at, MSG_DONTWAIT | MSG_NOSIGNAL)
+        engine.sent.send_calls += 1
+        if sent > 0:
+            sent_messages(engine, sender, batch, at, sent)
+            at += sent
+        elif errno == EINTR:
+            continue
+        elif errno == EIO and engine.gso and sender.segments[at] > 1:
+            # The device can't do checksums for segments: from now on one by one, this run included.
+            engine.gso = False
+            send_single(engine, sender, batch, at)
+            at += 1
+        else:
+            if errno == EAGAIN or errno == ENOBUFS:
+                engine.sent.drops[SEND_BUFFER_FULL] += sender.segments[at]
+            else:
+                engine.sent.drops[SEND_FAILED] += sender.segments[at]
+            at += 1
+    sender.message_count = sender.vector_count = 0
+
+
+cdef void send_single(Engine *engine, Sender *sender, Batch *batch, int at) noexcept nogil:
+    """A run's datagrams without segmentation."""
+    cdef mmsghdr one = sender.messages[at]
+    cdef int segment
+    one.msg_hdr.msg_control = NULL
+    one.msg_hdr.msg_controllen = 0
+    one.msg_hdr.msg_iovlen = 1
+    for segment in range(sender.segments[at]):
+        one.msg_hdr.msg_iov = &sender.messages[at].msg_hdr.msg_iov[segment]
+        if sendmmsg(engine.fd, &one, 1, MSG_DONTWAIT | MSG_NOSIGNAL) != 1:
+            engine.sent.drops[SEND_FAILED] += 1
+
+
+cdef void sent_messages(Engine *engine, Sender *sender, Batch *batch, int first, int count) noexcept nogil:
+    cdef int64_t now = wall_ns()
+    cdef int at, number, segment
+    for at in range(first, first + count):
+        engine.sent.sends += 1
+        number = sender.first_out[at]
+        for segment in range(sender.segments[at]):
+            if batch.outs[number].received_ns:
+                engine.sent.delays[delay_bucket(now - batch.outs[number].received_ns)] += 1
+            number = batch.outs[number].next
+
+
+cdef inline int delay_bucket(int64_t ns) noexcept nogil:
+    """Eight buckets an octave of microseconds: bucket b > 7 begins at (8 + b % 8) << (b // 8 - 1) us, within 12 %."""
+    cdef uint64_t us = <uint64_t>(ns // 1000) if ns > 0 else 0
+    cdef int octave = 0
+    if us < 8:
+        return <int>us
+    while us >= 16:
+        us >>= 1
+        octave += 1
+    return min(<int>(8 * (octave + 1) + us - 8), HISTOGRAM - 1)

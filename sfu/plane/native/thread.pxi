@@ -1,0 +1,238 @@
+# The thread that owns the socket: wait, receive, forward, send; it never takes the GIL.
+#
+# One mutex guards the model. The thread holds it for one datagram or one slice of a flush at a time, and never while it
+# waits or sends: a batch that is being sent holds copies of addresses and bytes, so a peer may vanish in the middle.
+
+cdef enum:
+    RECEIVED = 64               # datagrams per recvmmsg
+    RECEIVE_ROOM = 2048
+    RECEIVE_CONTROL = 64
+    SLICE = 256                 # datagrams made before they are sent: about 300 KB, which a core's own cache holds
+
+cdef double TICK_S = 0.001      # how long video waits at most for the rest of its frame
+
+cdef struct Receiver:
+    mmsghdr messages[RECEIVED]
+    iovec vectors[RECEIVED]
+    sockaddr_in6 addresses[RECEIVED]
+    uint8_t controls[RECEIVED * RECEIVE_CONTROL]
+    uint8_t bytes[RECEIVED * RECEIVE_ROOM]
+
+
+# -- packets that wait for the tick
+
+cdef void pending_add(Engine *engine, Producer *producer, Encoding *encoding, Packet *packet, double now) noexcept nogil:
+    """Keep a packet until the tick, or until its frame is whole."""
+    if producer.pending_count == MAX_PENDING:
+        pending_deliver(engine, producer, now)
+    if producer.pending_count == 0:
+        if engine.waiting.count == 0:
+            engine.flush_at = now + TICK_S
+        if vector_add(&engine.waiting, producer) < 0:
+            engine.totals.drops[NO_MEMORY] += 1
+            return
+    packet.references += 1
+    producer.pending[producer.pending_count] = Pending(encoding, packet)
+    producer.pending_count += 1
+    if packet.header.marker:
+        engine.flush_at = now
+
+
+cdef void pending_drop(Engine *engine, Producer *producer) noexcept nogil:
+    cdef int at
+    for at in range(producer.pending_count):
+        packet_release(producer.pending[at].packet)
+    if producer.pending_count:
+        vector_remove(&engine.waiting, producer)
+    producer.pending_count = 0
+
+
+cdef void pending_deliver(Engine *engine, Producer *producer, double now) noexcept nogil:
+    """All at once, with the lock held: more came within a tick than a frame has packets."""
+    engine.last_flush += 1
+    pending_slice(engine, producer, now, engine.last_flush, BATCH_OUTS)
+    pending_drop(engine, producer)
+
+
+cdef void pending_deliver_all(Engine *engine, Producer *producer) noexcept nogil:
+    """What waits may belong to an encoding that is about to go."""
+    if producer.pending_count:
+        pending_deliver(engine, producer, monotonic())
+
+
+cdef bint pending_slice(Engine *engine, Producer *producer, double now, uint64_t flush, int most) noexcept nogil:
+    """Serve consumers that this flush has not served until the batch holds `most`; True when all are served."""
+    cdef int at, one
+    cdef Consumer *consumer
+    for at in range(producer.consumers.count):
+        consumer = <Consumer *>producer.consumers.items[at]
+        if consumer.flushed == flush:
+            continue
+        consumer.flushed = flush
+        for one in range(producer.pending_count):
+            consumer_forward(engine, consumer, producer.pending[one].encoding, producer.pending[one].packet, now)
+        if engine.batch.count >= most:
+            return False
+    return True
+
+
+cdef void flush_pending(Engine *engine, double now) noexcept nogil:
+    """Forward what waits, consumer by consumer, so that a consumer's packets stand together. Lets the lock go to send."""
+    cdef Producer *producer
+    cdef uint64_t flush
+    engine.last_flush += 1
+    flush = engine.last_flush
+    while engine.waiting.count:
+        producer = <Producer *>engine.waiting.items[0]
+        if pending_slice(engine, producer, now, flush, SLICE):
+            pending_drop(engine, producer)
+        if engine.batch.count >= SLICE:
+            send_now(engine)
+
+
+cdef void send_now(Engine *engine) noexcept nogil:
+    """Send what the batch holds, with the lock let go meanwhile."""
+    cdef Batch *batch = engine.batch
+    engine.batch = engine.spare
+    engine.spare = batch
+    engine.sending = True
+    pthread_mutex_unlock(&engine.mutex)
+    send_batch(engine, batch)
+    pthread_mutex_lock(&engine.mutex)
+    engine.sending = False
+    batch_reset(engine, batch)
+
+
+# -- receiving
+
+cdef void receiver_open(Receiver *receiver) noexcept nogil:
+    cdef int at
+    for at in range(RECEIVED):
+        receiver.vectors[at].iov_base = receiver.bytes + at * RECEIVE_ROOM
+        receiver.vectors[at].iov_len = RECEIVE_ROOM
+        memset(&receiver.messages[at], 0, sizeof(mmsghdr))
+        receiver.messages[at].msg_hdr.msg_name = &receiver.addresses[at]
+        receiver.messages[at].msg_hdr.msg_iov = &receiver.vectors[at]
+        receiver.messages[at].msg_hdr.msg_iovlen = 1
+        receiver.messages[at].msg_hdr.msg_control = receiver.controls + at * RECEIVE_CONTROL
+
+
+cdef int64_t received_at(msghdr *message) noexcept nogil:
+    """The kernel's time-stamp; 0 without one."""
+    cdef cmsghdr *control = CMSG_FIRSTHDR(message)
+    cdef timespec *at
+    while control != NULL:
+        if control.cmsg_level == SOL_SOCKET and control.cmsg_type == SCM_TIMESTAMPNS:
+            at = <timespec *>CMSG_DATA(control)
+            return <int64_t>at.tv_sec * 1000000000 + at.tv_nsec
+        control = CMSG_NXTHDR(message, control)
+    return 0
+
+
+cdef void plane_receive(Engine *engine, Receiver *receiver) noexcept nogil:
+    cdef int at, count
+    cdef double now
+    cdef Address source
+    cdef uint8_t *data
+    for at in range(RECEIVED):
+        receiver.messages[at].msg_hdr.msg_namelen = sizeof(sockaddr_in6)
+        receiver.messages[at].msg_hdr.msg_controllen = RECEIVE_CONTROL
+        receiver.messages[at].msg_hdr.msg_flags = 0
+    count = recvmmsg(engine.fd, receiver.messages, RECEIVED, MSG_DONTWAIT, NULL)
+    if count <= 0:
+        return
+    now = monotonic()
+    for at in range(count):
+        data = receiver.bytes + at * RECEIVE_ROOM
+        address_read(&receiver.addresses[at], &source)
+        pthread_mutex_lock(&engine.mutex)
+        engine.received_ns = received_at(&receiver.messages[at].msg_hdr)
+        plane_datagram(engine, data, receiver.messages[at].msg_len, receiver.messages[at].msg_hdr.msg_flags, &source, now)
+        engine.received_ns = 0
+        pthread_mutex_unlock(&engine.mutex)
+
+
+cdef inline void plane_datagram(Engine *engine, uint8_t *data, unsigned int length, int flags, const Address *source, double now) noexcept nogil:
+    """Sort by the first byte (RFC 7983 section 7)."""
+    if length < 12 or length > MAX_DATAGRAM or flags & MSG_TRUNC:
+        engine.totals.drops[UNREADABLE] += 1
+    elif 128 <= data[0] <= 191:
+        handle_media(engine, data, <int>length, source, now)
+    elif data[0] <= 3 or 20 <= data[0] <= 63:
+        raw_add(engine, source, data, <int>length)
+    else:
+        engine.totals.drops[UNREADABLE] += 1
+
+
+# -- the loop
+
+cdef double plane_deadline(Engine *engine, double now) noexcept nogil:
+    """When the thread must look again."""
+    cdef double deadline = now + 1.0
+    if engine.batch.count:
+        return now
+    if engine.timer_count:
+        deadline = fmin(deadline, engine.timers[0].when)
+    if engine.waiting.count:
+        deadline = fmin(deadline, engine.flush_at)
+    return deadline
+
+
+cdef void plane_wait(Engine *engine) noexcept nogil:
+    cdef pollfd fds[2]
+    cdef timespec timeout
+    cdef uint64_t count
+    cdef double now = monotonic(), left
+    pthread_mutex_lock(&engine.mutex)
+    left = fmax(0.0, plane_deadline(engine, now) - now)
+    pthread_mutex_unlock(&engine.mutex)
+    timeout.tv_sec = <long>left
+    timeout.tv_nsec = <long>((left - <double>timeout.tv_sec) * 1e9)
+    fds[0].fd = engine.fd
+    fds[1].fd = engine.wake_fd
+    fds[0].events = fds[1].events = POLLIN
+    fds[0].revents = fds[1].revents = 0
+    ppoll(fds, 2, &timeout, NULL)
+    if fds[1].revents & POLLIN:
+        read(engine.wake_fd, &count, 8)
+
+
+cdef void *plane_run(void *argument) noexcept nogil:
+    cdef Engine *engine = <Engine *>argument
+    cdef double now
+    while True:
+        plane_wait(engine)
+        plane_receive(engine, engine.receiver)
+        now = monotonic()
+        pthread_mutex_lock(&engine.mutex)
+        engine.totals.wakes += 1
+        timers_run(engine, now)
+        if engine.waiting.count and now >= engine.flush_at:
+            flush_pending(engine, now)
+        if engine.batch.count:
+            send_now(engine)
+        if engine.stopping:
+            pthread_mutex_unlock(&engine.mutex)
+            return NULL
+        pthread_mutex_unlock(&engine.mutex)
+
+
+cdef int plane_start(Engine *engine) noexcept nogil:
+    """0, or an errno. Signals stay with Python's threads."""
+    cdef sigset_t every, before
+    cdef int on = 1, failed
+    setsockopt(engine.fd, SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof(int))
+    engine.gso = engine.gso and gso_probe(engine.fd)
+    engine.sender = <Sender *>calloc(1, sizeof(Sender))
+    engine.receiver = <Receiver *>calloc(1, sizeof(Receiver))
+    if engine.sender == NULL or engine.receiver == NULL:
+        return NO_MEMORY
+    receiver_open(engine.receiver)
+    engine.threaded = True
+    sigfillset(&every)
+    pthread_sigmask(SIG_SETMASK, &every, &before)
+    failed = pthread_create(&engine.thread, NULL, plane_run, engine)
+    pthread_sigmask(SIG_SETMASK, &before, NULL)
+    if failed == 0:
+        pthread_setname_np(engine.thread, b"sluice-plane")
+    return failed
