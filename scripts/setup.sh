@@ -26,6 +26,15 @@ if [ ! -x "$venv/bin/pip" ]; then
     fi
     "$python" -m venv "$venv"
 fi
+# The data plane is compiled: that takes a C compiler and Python's headers. Without them the SFU runs its slow reference.
+headers="$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h"
+if ! command -v cc >/dev/null || [ ! -e "$headers" ]; then
+    if as_root; then
+        apt-get update -q && apt-get install -yq --no-install-recommends gcc libc6-dev python3-dev
+    else
+        say "no C compiler or no Python headers: SFUs will run the slow reference plane; install gcc and python3-dev, then make clean"
+    fi
+fi
 if [ "$kind" = dev ]; then
     "$venv/bin/pip" install -q --disable-pip-version-check -e '.[dev]'
     touch "$venv/.installed-run"
