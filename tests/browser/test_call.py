@@ -84,6 +84,7 @@ async def ended(live: Fleet, sfu: str) -> str:
 async def test_staying_is_a_choice_and_so_is_moving_now(browser: BrowserContext, live: Fleet) -> None:
     ada, bob = await pair(browser, live)
     for person in (ada, bob):
+        await person.page.check("[data-presence=in_conversation]")
         await person.page.uncheck("[data-presence=at_desk]")
     old = await ada.home()
     assert old is not None

@@ -23,10 +23,12 @@ export function deskRule({ presence }) {
  *
  * 1. the SFU asked (past `drain_max`): move, whatever anybody says;
  * 2. the person chose: move or stay as they said;
- * 3. the rule.
+ * 3. the rule says move;
+ * 4. the conversation is over (in none, and in no ambient meeting): nobody is disturbed, move;
+ * 5. stay, for the rule's reason.
  *
  * @param {{asked: boolean, choice: "move" | "stay" | null, rule: (facts: Facts) => Decision, facts: Facts}} input
- * @returns {Decision & {by: "asked" | "choice" | "rule"}}
+ * @returns {Decision & {by: "asked" | "choice" | "rule" | "over"}}
  */
 export function decide({ asked, choice, rule, facts }) {
   if (asked) return { move: true, reason: "the SFU asked the remaining players to move", by: "asked" };
@@ -34,6 +36,10 @@ export function decide({ asked, choice, rule, facts }) {
   if (choice === "stay") return { move: false, reason: "you chose to stay", by: "choice" };
   try {
     const { move, reason } = rule(facts);
+    const { in_conversation, in_ambient_meeting } = facts.presence;
+    if (!move && !in_conversation && !in_ambient_meeting) {
+      return { move: true, reason: "the conversation is over", by: "over" };
+    }
     return { move: Boolean(move), reason: String(reason ?? ""), by: "rule" };
   } catch (error) {
     // A broken rule must not strand the player on an SFU that ends: moving is seamless, staying is not.

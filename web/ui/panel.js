@@ -87,7 +87,7 @@ function renderMove({ move, lastMove, moveGaps, gapsAreExact }) {
 function decisionText({ decision, phase, target, retryInMs }) {
   const parts = [];
   if (decision) {
-    const who = { asked: "The SFU", choice: "Your choice", rule: "The rule" }[decision.by];
+    const who = { asked: "The SFU", choice: "Your choice", rule: "The rule", over: "The rule" }[decision.by];
     parts.push(`${who}: ${decision.move ? "move" : "stay"} – ${decision.reason}.`);
   }
   if (PHASES[phase]) parts.push(`Now ${PHASES[phase]}${phase.startsWith("con") ? ` ${target}` : ""}.`);

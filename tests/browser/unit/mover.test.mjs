@@ -101,7 +101,12 @@ test("a player in an ambient meeting stays, is asked again when that changes, an
 });
 
 test("the rule is a plug-in, and one that throws moves rather than strands", () => {
-  const never = new Table({ rule: () => ({ move: false, reason: "never" }) }).atHome().cordon();
+  const never = new Table({
+    rule: () => ({ move: false, reason: "never" }),
+    presence: { in_conversation: true },
+  })
+    .atHome()
+    .cordon();
   assert.equal(never.did("request-sfu").length, 0);
   const broken = new Table({
     rule: () => {
@@ -111,8 +116,16 @@ test("the rule is a plug-in, and one that throws moves rather than strands", () 
   assert.equal(broken.atHome().cordon().did("request-sfu").length, 1);
 });
 
+test("a player that stays for a conversation moves when it ends, wherever it sits", () => {
+  const table = new Table({ presence: { at_desk: false, in_conversation: true } }).atHome().cordon();
+  assert.equal(table.did("request-sfu").length, 0);
+  table.event("presence", { presence: { at_desk: false, in_conversation: false } });
+  assert.equal(table.only("decided").reason, "the conversation is over");
+  assert.equal(table.did("request-sfu").length, 1);
+});
+
 test("a decision is told once, not at every event", () => {
-  const table = new Table({ presence: { at_desk: false } }).atHome().cordon();
+  const table = new Table({ presence: { at_desk: false, in_conversation: true } }).atHome().cordon();
   assert.equal(table.after(5000).did("decided").length, 0);
 });
 
@@ -205,7 +218,7 @@ test("an answer to an older request is ignored", () => {
 });
 
 test("a person who stays overrides the rule until the SFU asks", () => {
-  const table = new Table({ presence: { at_desk: false } }).atHome().cordon().event("choose", { pick: "stay" });
+  const table = new Table({ presence: { at_desk: false, in_conversation: true } }).atHome().cordon().event("choose", { pick: "stay" });
   table.event("presence", { presence: {} });
   assert.equal(table.state.phase, Phase.SETTLED);
   table.event("please-move", { sfu: "sfu-a", withinMs: 10_000 });
@@ -215,7 +228,7 @@ test("a person who stays overrides the rule until the SFU asks", () => {
 });
 
 test("a person who moves now overrides the rule", () => {
-  const table = new Table({ presence: { at_desk: false } }).atHome().cordon().event("choose", { pick: "move" });
+  const table = new Table({ presence: { at_desk: false, in_conversation: true } }).atHome().cordon().event("choose", { pick: "move" });
   assert.equal(table.did("request-sfu").length, 1);
 });
 
