@@ -33,7 +33,7 @@ if [ -z "${SLUICE_BASE:-}" ]; then
     export SLUICE_BASE=sluice-base:bookworm
     if ! docker image inspect "$SLUICE_BASE" >/dev/null 2>&1; then
         say "making the base image $SLUICE_BASE"
-        debootstrap --variant=minbase bookworm "$work/root" "${DEBIAN_MIRROR:-http://deb.debian.org/debian}" >"$work/debootstrap.log" 2>&1 ||
+        debootstrap --variant=minbase bookworm "$work/root" ${DEBIAN_MIRROR:+"$DEBIAN_MIRROR"} >"$work/debootstrap.log" 2>&1 ||
             { tail "$work/debootstrap.log" >&2; exit 1; }
         tar -C "$work/root" -c . | docker import - "$SLUICE_BASE" >/dev/null
         rm -rf "$work/root"
