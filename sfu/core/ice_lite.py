@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from shared.errors import BadPacket
-from shared.rtc import stun
+from shared.rtc import stun, stun_check
 
 Address = tuple[str, int]
 
@@ -89,21 +89,21 @@ class IceLite:
     def receive(self, datagram: bytes, source: Address, *, now: float) -> Answered | IceDrop:
         """Judge a STUN message. What is not authentic is never answered: it may come from a forged address."""
         try:
-            check = stun.parse_check(datagram)
+            check = stun_check.parse_check(datagram)
         except BadPacket:
             return IceDrop.MALFORMED
         known = self._by_ufrag.get(check.local_ufrag)
         if known is None:
             return IceDrop.UNKNOWN_UFRAG
         peer, pwd = known
-        if not stun.verify(check.message, pwd):
+        if not stun_check.verify(check, pwd):
             return IceDrop.BAD_INTEGRITY
         remote = self._remotes[peer]
         remote.deadline = now + CONSENT_S
         self._retire_older(remote, check.local_ufrag)
         if check.peer_is_controlled:
             return Answered(peer, stun.role_conflict_response(check, password=pwd), None)
-        reply = stun.binding_response(check, source=source, password=pwd)
+        reply = stun_check.binding_response(check, source=source, password=pwd)
         return Answered(peer, reply, self._move(remote, source, nominated=check.use_candidate))
 
     def _move(self, remote: _Remote, source: Address, *, nominated: bool) -> Address | None:
