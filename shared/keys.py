@@ -16,6 +16,7 @@ ROOM_TTL_S = 120
 COMMAND_TTL_S = 600
 EXIT_TTL_S = 3600
 DRAIN_REPORTS_KEPT = 1000
+SCALING_RECORDS_KEPT = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,26 @@ class Keys:
     def drain_reports(self) -> str:
         """List: DrainReport, newest first, capped."""
         return self._key("drain-reports")
+
+    @property
+    def scaling_lease(self) -> str:
+        """Hash with a lifetime: `controller` and `token` of the controller that may scale (A7)."""
+        return self._key("scaling", "lease")
+
+    @property
+    def scaling_token(self) -> str:
+        """String: the newest fencing token; whoever writes with another one is refused."""
+        return self._key("scaling", "token")
+
+    @property
+    def scaling_state(self) -> str:
+        """String: ScalingState."""
+        return self._key("scaling", "state")
+
+    @property
+    def scaling_audit(self) -> str:
+        """List: ScalingRecord, newest first, capped."""
+        return self._key("scaling", "audit")
 
     @property
     def wake(self) -> str:

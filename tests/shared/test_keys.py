@@ -19,6 +19,10 @@ def test_the_names_of_keys_are_pinned() -> None:
     assert keys.exits == "{f}:exits"
     assert keys.commands == "{f}:commands"
     assert keys.drain_reports == "{f}:drain-reports"
+    assert keys.scaling_lease == "{f}:scaling:lease"
+    assert keys.scaling_token == "{f}:scaling:token"
+    assert keys.scaling_state == "{f}:scaling:state"
+    assert keys.scaling_audit == "{f}:scaling:audit"
     assert keys.wake == "{f}:wake"
 
 
