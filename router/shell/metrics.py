@@ -28,6 +28,9 @@ class Metrics:
         self.messages = Counter("sluice_router_messages", "Messages heard.", ["peer", "type"], registry=registry)
         self.refused = Counter("sluice_router_refused", "Refusals and bad input.", ["peer", "code"], registry=registry)
         self.closed = Counter("sluice_router_closed", "Closes by this router.", ["peer", "code"], registry=registry)
+        self.admin = Counter(
+            "sluice_router_admin_commands", "Operators' commands by outcome.", ["verb", "outcome"], registry=registry
+        )
         self.placements = Counter("sluice_router_placements", "Placements by reason.", ["reason"], registry=registry)
         self.told = Counter("sluice_router_told", "Notices about SFUs put on players' wires.", registry=registry)
         self.sync = Histogram(
