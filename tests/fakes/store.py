@@ -18,7 +18,7 @@ from shared.records import (
     SfuCommand,
     SfuState,
 )
-from shared.store import Entered, Gap, PutSfu, RoomRecord, Wake
+from shared.store import Entered, Gap, PutSfu, RoomRecord, Scaling, Wake
 from tests.fakes.store_core import StoreCore
 
 
@@ -145,6 +145,10 @@ class FakeStore:
 
     async def read_drain_reports(self, n: int) -> list[DrainReport]:
         return list(await self._call("read_drain_reports", n))
+
+    async def read_scaling(self, n: int) -> Scaling:
+        answer: Scaling = await self._call("read_scaling", n)
+        return answer
 
     async def put_router(self, router: RouterRecord) -> None:
         await self._call("put_router", router)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import msgspec
@@ -36,7 +36,7 @@ from shared.records import (
     status_of,
     write_record,
 )
-from shared.store import Entered, PutSfu, RoomRecord, Wake
+from shared.store import Entered, PutSfu, RoomRecord, Scaling, Wake
 from shared.store.sfus import STAMPS_TTL_S, fill_stamps
 
 R = TypeVar("R", bound=Record)
@@ -95,6 +95,8 @@ class StoreCore:
         self.exits: dict[str, ExitOrder] = {}
         self.commands: dict[str, SfuCommand] = {}
         self.reports: list[bytes] = []
+        self.scaling = Scaling()
+        """What a controller would have written; only a test writes it here."""
         self.listeners: list[Callable[[Wake], None]] = []
         self._command_ids = itertools.count(1)
 
@@ -185,6 +187,11 @@ class StoreCore:
         if incarnation > 0:
             self.stamps[sfu] = Stamps(incarnation, self.clock() + SFU_TTL_S, removed=incarnation)
         return True
+
+    # --- the autoscaler ---
+
+    def read_scaling(self, n: int) -> Scaling:
+        return replace(self.scaling, records=self.scaling.records[: max(0, n)])
 
     # --- rooms ---
 
