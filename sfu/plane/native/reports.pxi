@@ -91,18 +91,33 @@ cdef bint missing_gap(Missing *missing, int64_t first, int64_t end, double now) 
         if missing.open == NULL:
             return False
     for index in range(first, end):
-        missing.open[missing.count] = Wanted(index, 0, now)
+        missing.open[missing.count] = Wanted(index, 0, now + missing.reorder_s, now)
         missing.count += 1
     return True
 
 
-cdef void missing_arrived(Missing *missing, int64_t index) noexcept nogil:
+cdef int missing_find(Missing *missing, int64_t index) noexcept nogil:
     cdef int at
     for at in range(missing.count):
         if missing.open[at].index == index:
-            memmove(&missing.open[at], &missing.open[at + 1], (missing.count - at - 1) * sizeof(Wanted))
-            missing.count -= 1
-            return
+            return at
+    return -1
+
+
+cdef void missing_arrived(Missing *missing, int64_t index, bint original, double now) noexcept nogil:
+    """A packet came. `original`: it can't be the answer to our asking."""
+    cdef int at = missing_find(missing, index)
+    cdef double late_s = 0.0
+    if at < 0:
+        return
+    if original or missing.open[at].tries == 0:
+        late_s = now - missing.open[at].missed_at
+    if late_s > missing.reorder_s:
+        missing.reorder_s = fmin(late_s * 1.25, 0.04)
+    else:
+        missing.reorder_s -= missing.reorder_s * (1.0 / 128)
+    memmove(&missing.open[at], &missing.open[at + 1], (missing.count - at - 1) * sizeof(Wanted))
+    missing.count -= 1
 
 
 cdef void missing_forget_before(Missing *missing, int64_t index) noexcept nogil:
