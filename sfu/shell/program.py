@@ -21,16 +21,14 @@ from websockets.asyncio.server import Server
 from sfu.config import SfuConfig
 from sfu.core.drain import DrainMachine
 from sfu.core.drain_events import (
-    CordonOrdered,
     CordonStamped,
-    ExitOrdered,
     InterruptedAtTerminal,
     OccupancyChanged,
     SigtermReceived,
-    UncordonOrdered,
 )
 from sfu.core.ledger import DrainLedger
 from sfu.core.load import Contents, LoadMeter, node_load
+from sfu.core.orders import event_of
 from sfu.core.report import Figures, Reporter
 from sfu.plane.api import PlaneTotals
 from sfu.plane.choice import make_plane
@@ -269,12 +267,12 @@ class Program:
                 ),
             )  # fmt: skip
 
-    def announce_uncordoned(self) -> None:
+    def announce_uncordoned(self, lapsed: str) -> None:
         """Takes new work again."""
         self._ledger = None
         state = self._refresh()
         self.links.send(UncordonedSfu(state=pack_state(state)))
-        log.info("[drain] uncordoned %s", fields(sfu=state.sfu))
+        log.info("[drain] uncordoned %s", fields(sfu=state.sfu, lease_lapsed_of=lapsed or None))
 
     def ask_players(self, players: tuple[str, ...], within_s: float) -> None:
         """Ask, and cut nobody."""
@@ -332,20 +330,11 @@ class Program:
     def ordered(self, message: ToSfu, *, router: str) -> None:
         """An operator's word, through a router."""
         match message:
-            case Cordon():
-                self._drainer.handle(
-                    CordonOrdered(
-                        command=message.command,
-                        by=message.by,
-                        reason=message.reason,
-                        exit_when_empty=message.exit_when_empty,
-                    )
-                )
-            case Uncordon():
-                self._drainer.handle(UncordonOrdered(command=message.command, by=message.by))
+            case Cordon() | Uncordon():
+                self._drainer.handle(event_of(message))
             case Exit():
                 log.warning("[drain] exit ordered %s", fields(by=message.by or None, at=message.at, router=router))
-                self._drainer.handle(ExitOrdered(at=message.at, by=message.by, reason=message.reason))
+                self._drainer.handle(event_of(message))
             case Stamped():
                 self._reporter.stamp(message.started_at)
                 if message.cordoned_at is not None:

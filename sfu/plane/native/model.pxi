@@ -153,11 +153,13 @@ cdef struct Wanted:
     int tries
     double next_at
     double missed_at
+    double asked_at
 
 cdef struct Missing:
     Wanted *open
     int count
     double reorder_s
+    double answer_s
     int64_t asked
 
 cdef struct Keyframes:
