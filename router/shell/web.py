@@ -9,6 +9,7 @@ from aiohttp.typedefs import Middleware
 
 from router.shell.admin import Admin
 from router.shell.api import Api
+from router.shell.feed import Feed
 from router.shell.links import Links
 from router.shell.pages import Pages, web_root
 from router.shell.state import RouterState
@@ -33,6 +34,7 @@ def router_app(state: RouterState, links: Links, *, ready: Callable[[], bool]) -
     app.middlewares.append(cors)
     app.middlewares.append(_fresh_gauges(state, links))
     Api(state).add_to(app)
+    Feed(state).add_to(app)
     Admin(state).add_to(app)
     Pages(web_root()).add_to(app)
     return app
