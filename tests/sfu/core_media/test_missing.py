@@ -79,6 +79,17 @@ def test_a_packet_that_was_never_asked_for_is_late_whatever_ssrc_retransmissions
     assert missing.reorder_s == pytest.approx(0.015)
 
 
+def test_a_retry_waits_for_an_answer_that_may_be_under_way() -> None:
+    missing = MissingPackets()
+    missing.gap(5, 6, now=0.0)
+    missing.due(now=0.0)
+    missing.arrived(5, original=False, now=0.1)
+    missing.gap(7, 8, now=1.0)
+    assert missing.due(now=1.0) == [7]
+    assert missing.due(now=1.14) == []
+    assert missing.due(now=1.16) == [7]
+
+
 def test_the_wait_is_bounded() -> None:
     missing = MissingPackets()
     missing.gap(5, 6, now=0.0)
