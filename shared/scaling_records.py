@@ -36,17 +36,6 @@ class ScaleAction(StrEnum):
     """Something would be done, but for the reason given."""
 
 
-class Part(StrEnum):
-    """What a node's load is made of (A1)."""
-
-    EGRESS = "egress"
-    """Bits sent a second, of the egress ceiling."""
-    STREAMS = "streams"
-    """Forwarded outbound streams, of the stream ceiling."""
-    CPU = "cpu"
-    """CPU used, of the CPU guard."""
-
-
 class ScalingFigures(Record, frozen=True, kw_only=True):
     """The figures that a tick decided on. Loads are normalised: 1.0 is a node's ceiling. None means unknown."""
 
@@ -56,7 +45,7 @@ class ScalingFigures(Record, frozen=True, kw_only=True):
     mean_streams: float | None = None
     mean_cpu: float | None = None
     binding: str = ""
-    """The `Part` with the greatest mean; empty while unknown."""
+    """The `shared.load.Part` with the greatest mean; empty while unknown."""
     mean_after: float | None = None
     """Upper bound of the mean without the node that would go; None when none would."""
     nodes: Int = 0
@@ -121,7 +110,7 @@ class Launching(Record, frozen=True, kw_only=True):
     waited_s: float = 0.0
     """What decides the time-out: seconds as controllers have seen them pass."""
     stages: tuple[str, ...] = ()
-    """What it has reached: `healthy`, `first_packet`, `capacity`, `first_room`."""
+    """What it has reached so far of `healthy` (a router knows its SFU) and `first_packet`."""
 
 
 class RemovalStage(StrEnum):
@@ -147,6 +136,8 @@ class Removing(Record, frozen=True, kw_only=True):
     """Seconds in this stage, as controllers have seen them pass."""
     renewed_s: float = 0.0
     """Seconds since the cordon was last ordered."""
+    reason: str = "scale-in"
+    """`scale-in`, or `gave-up` for a launch that never became capacity, which nobody takes back."""
     registered: bool = True
     """False: a launch that was given up before any router knew its SFU, so nobody can be on it."""
 
