@@ -17,6 +17,7 @@ COMMAND_TTL_S = 600
 EXIT_TTL_S = 3600
 DRAIN_REPORTS_KEPT = 1000
 SCALING_RECORDS_KEPT = 1000
+PLACEMENTS_KEPT = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,28 @@ class Keys:
     def room_leases(self, room: str) -> str:
         """Sorted set, by Redis' clock [ms]: `p:<player>` -> end of its lease, `e:<identity>` -> when to forget it."""
         return self._key("room", room, "leases")
+
+    def in_flight(self, sfu: str) -> str:
+        """String with a lifetime: what was placed on the SFU and its reports can't show yet (`lua/_inflight.lua`)."""
+        return self._key("inflight", sfu)
+
+    def tried(self, sfu: str, incarnation: int) -> str:
+        """Sorted set by Redis' clock [ms]: players that were sent to this run of the SFU lately."""
+        return self._key("tries", sfu, str(incarnation), "all")
+
+    def failed(self, sfu: str, incarnation: int) -> str:
+        """Sorted set by Redis' clock [ms]: those of them whose connection failed."""
+        return self._key("tries", sfu, str(incarnation), "failed")
+
+    @property
+    def failing(self) -> str:
+        """Hash: SFU -> `<incarnation> <until [ms]>` of those whose connections fail for many."""
+        return self._key("failing")
+
+    @property
+    def placements(self) -> str:
+        """List: PlacementRecord, newest first, capped."""
+        return self._key("placements")
 
     @property
     def exits(self) -> str:

@@ -29,6 +29,8 @@ class PlayerClaims(msgspec.Struct, frozen=True, kw_only=True):
     publish: bool = True
     subscribe: bool = True
     admin: bool = False
+    cell: str = ""
+    """SFUs of this cell are preferred for the player; empty: none in particular."""
 
 
 class SfuClaims(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,6 +58,7 @@ class ResumeClaims(msgspec.Struct, frozen=True, kw_only=True):
     publish: bool = True
     subscribe: bool = True
     admin: bool = False
+    cell: str = ""
 
 
 class LinkClaims(msgspec.Struct, frozen=True, kw_only=True):

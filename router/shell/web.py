@@ -62,6 +62,8 @@ def set_gauges(state: RouterState, links: Links) -> None:
     metrics.players.labels("waiting").set(state.rooms.sessions - connected)
     metrics.rooms.set(len(state.rooms))
     metrics.links.set(len(links.ids))
+    metrics.in_flight.set(state.assigner.standings.in_flight.joins)
+    metrics.failing.set(state.assigner.standings.failing)
     for kind, count in state.store.counts.items():
         metrics.store_trouble.labels(kind).set(count)
     counts = dict.fromkeys(SfuStatus, 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from shared.store.operators import Operators
+from shared.store.placements import Placements
 from shared.store.rooms import Rooms
 from shared.store.routers import Routers
 from shared.store.scaling import ScalingStore
@@ -10,7 +11,7 @@ from shared.store.sfus import Sfus
 from shared.store.wake import Wakes
 
 
-class Store(Sfus, Rooms, Operators, Routers, ScalingStore, Wakes):
+class Store(Sfus, Rooms, Placements, Operators, Routers, ScalingStore, Wakes):
     """Typed reads and writes on one fleet's keys; `Store(url, fleet=...)`, then `await store.close()` at the end.
 
     Connects at the first call and again whenever it must. Every method raises `StoreUnavailable`, within about
