@@ -24,6 +24,7 @@ HEAD = struct.Struct("!HHI12s")
 ATTRIBUTE = struct.Struct("!HH")
 COOKIE = 0x2112A442
 BINDING_REQUEST = 0x0001
+BINDING_INDICATION = 0x0011
 BINDING_RESPONSE = 0x0101
 USERNAME, MESSAGE_INTEGRITY, XOR_MAPPED_ADDRESS = 0x0006, 0x0008, 0x0020
 USE_CANDIDATE, FINGERPRINT, ICE_CONTROLLED = 0x0025, 0x8028, 0x8029
@@ -79,6 +80,14 @@ def parse_check(datagram: bytes) -> Check:
     if not colon or not local or len(username) > MAX_USERNAME:
         raise _bad("no USERNAME of the form receiver:sender")
     return Check(local, remote, nominates, controlled, transaction_id, signed, integrity)
+
+
+def is_indication(datagram: bytes) -> bool:
+    """True for a binding indication: a keep-alive, unsigned, never answered (RFC 8445 section 11)."""
+    if not HEAD.size <= len(datagram) <= MAX_MESSAGE:
+        return False
+    kind, length, cookie, _ = HEAD.unpack_from(datagram)
+    return kind == BINDING_INDICATION and cookie == COOKIE and length == len(datagram) - HEAD.size
 
 
 def verify(check: Check, password: str) -> bool:
