@@ -204,7 +204,7 @@ class Assigner:
         candidates = [self.standings.candidate(view.sfu, view.state) for view in missing]
         order = self._selector.order(candidates, rng=rng, preference=ask.preference).order
         order = tuple(sfu for sfu in order if not ask.avoids(sfu)) or order
-        return tuple(self.standings.scored(sfu, level=level) for level, sfu in enumerate(order[:CANDIDATES]))
+        return tuple(replace(self.standings.scored(sfu), level=n) for n, sfu in enumerate(order[:CANDIDATES]))
 
     def _as_decided(self, score: Scored, there: InFlightThere | None) -> Scored:
         """The score with what the store had in flight when it decided."""

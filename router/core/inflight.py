@@ -54,9 +54,8 @@ class InFlight:
     def expire(self, *, now: float) -> list[str]:
         """Forget what is too old; the SFUs concerned."""
         over = []
-        for (sfu, version), end in list(self._ends.items()):
-            if end > now:
-                break
+        while self._ends and next(iter(self._ends.values())) <= now:
+            sfu, version = next(iter(self._ends))
             self._forget(sfu, version)
             over.append(sfu)
         return over

@@ -9,13 +9,13 @@ from __future__ import annotations
 import random
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from router.core.directory import Directory
 from router.core.inflight import InFlight
 from router.core.selector import NO_PREFERENCE, Candidate, NodeSelector, Preference, Rejected, Scored
-from router.core.selector.index import Index
+from router.core.selector.index import Index, Picked
 from router.core.selector.sorts import Costs, clients_of
 from shared.placing import Counts, Version
 from shared.records import SfuState, SfuStatus, status_of, version_of
@@ -43,6 +43,8 @@ class Standings:
         self._directory = directory
         self._selector = selector
         self._index = Index(selector)
+        self._scores: dict[str, Scored] = {}
+        """Made when first asked for; forgotten when something changes."""
         self._aside: dict[str, None] = {}
         """Known SFUs out of the order: cordoned, stale, missing."""
         self._costs = Costs(selector.sort, fixed=selector.join_cost)
@@ -71,7 +73,7 @@ class Standings:
         self._note_warmth(sfu, state)
         figure = self._selector.figure(Candidate(sfu, state))
         self._costs.learn(sfu, figure, clients_of(state))
-        self._index.put(self.candidate(sfu, state))
+        self._put(sfu, state)
 
     def told(self, sfu: str, counts: Mapping[Version, Counts], *, hot: bool = False, now: float) -> None:
         """What Redis has counted for an SFU, our own placements included; `hot`: more a second than allowed."""
@@ -127,7 +129,7 @@ class Standings:
         picks = self._index.best(count=CANDIDATES, usable=usable, rng=rng, preference=preference)
         for sfu in dict.fromkeys(refused):
             self._out(sfu, known=True)  # until something about it changes
-        candidates = tuple(self.scored(each.sfu, level=each.level, preference=preference) for each in picks.best)
+        candidates = tuple(self._picked(each, preference) for each in picks.best)
         return Standing(candidates, picks.limit_ignored)
 
     def candidate(self, sfu: str, state: SfuState) -> Candidate:
@@ -145,24 +147,25 @@ class Standings:
             cold=sfu in self._cold or sfu in self._unseen,
         )
 
-    def scored(self, sfu: str, *, level: int = 0, preference: Preference = NO_PREFERENCE) -> Scored:
+    def scored(self, sfu: str) -> Scored:
         """How the SFU stands now. It must be in the directory."""
+        known = self._scores.get(sfu)
+        if known is not None:
+            return known
         state = self._directory.state(sfu)
         assert state is not None
         candidate = self.candidate(sfu, state)
-        passed_over = self._selector.passed_over(self._selector.rank(candidate))
-        other_cell, other_version = preference.misses(state)
-        if not passed_over and (other_cell or other_version):
-            passed_over = "other-cell" if other_cell else "other-version"
-        return Scored(
+        score = Scored(
             sfu=sfu,
-            level=level,
             figure=self._selector.figure(candidate),
             in_flight=candidate.in_flight,
             cost=candidate.cost,
-            passed_over=passed_over,
+            passed_over=self._selector.passed_over(self._selector.rank(candidate)),
             version=version_of(state),
         )
+        if sfu in self._index:
+            self._scores[sfu] = score
+        return score
 
     def best_of(self, sfus: Iterable[str]) -> str:
         """The best of some SFUs that are all in the directory."""
@@ -183,7 +186,7 @@ class Standings:
     def passed_over(self, *, but: Iterable[str], room: int) -> tuple[Rejected, ...]:
         """Some of those at the end of the order that stand there for another reason than their figure."""
         shown = set(but)
-        scored = (self.scored(sfu) for sfu in self._index.worst(room) if sfu not in shown)
+        scored = (self.scored(sfu) for sfu in self._index.passed_over(room) if sfu not in shown)
         return tuple(Rejected(each.sfu, each.passed_over) for each in scored if each.passed_over)
 
     @property
@@ -201,14 +204,28 @@ class Standings:
 
     # --- inside ---
 
+    def _picked(self, pick: Picked, preference: Preference) -> Scored:
+        score = self.scored(pick.sfu)
+        if preference is not NO_PREFERENCE and not score.passed_over:
+            state = self._directory.state(pick.sfu)
+            other_cell, other_version = preference.misses(state) if state is not None else (False, False)
+            if other_cell or other_version:
+                score = replace(score, passed_over="other-cell" if other_cell else "other-version")
+        return score if score.level == pick.level else replace(score, level=pick.level)
+
     def _again(self, sfu: str) -> None:
         """Put it where it belongs now, if it is in the order."""
         state = self._directory.state(sfu)
         if state is not None and sfu in self._index:
-            self._index.put(self.candidate(sfu, state))
+            self._put(sfu, state)
+
+    def _put(self, sfu: str, state: SfuState) -> None:
+        self._scores.pop(sfu, None)
+        self._index.put(self.candidate(sfu, state))
 
     def _out(self, sfu: str, *, known: bool) -> None:
         self._index.drop(sfu)
+        self._scores.pop(sfu, None)
         if known:
             self._aside[sfu] = None
             return

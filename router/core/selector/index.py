@@ -13,6 +13,7 @@ from bisect import bisect_left, insort
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from router.core.selector.decision import NO_PREFERENCE, Candidate, Preference
 from router.core.selector.node_selector import Limit, NodeSelector, tier
@@ -25,8 +26,7 @@ MAX_VIEWS = 32
 """Lists kept; the one used longest ago goes first."""
 
 
-@dataclass(frozen=True, slots=True)
-class Picked:
+class Picked(NamedTuple):
     """An SFU in its place: whoever has a lower level goes first whatever the figures say."""
 
     sfu: str
@@ -41,8 +41,7 @@ class Picks:
     limit_ignored: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
+class _Entry(NamedTuple):
     key: Key
     cell: str
     version: str
@@ -62,13 +61,13 @@ class Index:
         """Take an SFU in, or move it to where it belongs now."""
         rank = self._selector.rank(candidate)
         state = candidate.state
-        new = _Entry((rank.tier, rank.value, candidate.sfu), state.cell, state.version)
+        key = (rank.tier, rank.value, candidate.sfu)
         old = self._entries.get(candidate.sfu)
-        if new == old:
-            return
         if old is not None:
+            if old.key == key and old.cell == state.cell and old.version == state.version:
+                return
             self._take_out(old)
-        self._entries[candidate.sfu] = new
+        new = self._entries[candidate.sfu] = _Entry(key, state.cell, state.version)
         self._cells[new.cell] += 1
         self._versions[new.version] += 1
         for view, keys in self._views.items():
@@ -96,6 +95,8 @@ class Index:
         views = self._views_for(preference)
         for failing in (False, True):
             room = count - len(picks.best)
+            if room <= 0:
+                break
             within = self._first(views, failing, Limit.WITHIN, room, usable, rng)
             sections = [within]
             if len(within) < room:
@@ -110,10 +111,13 @@ class Index:
             picks.best.sort(key=lambda pick: (pick.level, self._entries[pick.sfu].key[1]))
         return picks
 
-    def worst(self, count: int) -> Iterator[str]:
-        """SFUs from the end of the order, worst first: where those are that were passed over."""
+    def passed_over(self, count: int) -> Iterator[str]:
+        """SFUs from the end of the order that stand behind others whatever their figure, worst first."""
         keys = self._views[EVERYBODY]
-        return (keys[i][2] for i in range(len(keys) - 1, max(-1, len(keys) - 1 - count), -1))
+        for i in range(len(keys) - 1, max(-1, len(keys) - 1 - count), -1):
+            if keys[i][0] == 0:
+                return
+            yield keys[i][2]
 
     def __contains__(self, sfu: object) -> bool:
         return sfu in self._entries
@@ -151,12 +155,14 @@ class Index:
             rung = everybody[at][0]
             seen: set[str] = set()
             for number, view in enumerate(views):
+                level = rung * len(views) + number
                 for sfu in self._on_rung(view, rung, rng):
-                    if len(found) >= count:
-                        break
                     if sfu not in seen and usable(sfu):
-                        found.append(Picked(sfu, rung * len(views) + number))
-                    seen.add(sfu)
+                        found.append(Picked(sfu, level))
+                        if len(found) >= count:
+                            return found
+                    if number + 1 < len(views):
+                        seen.add(sfu)
             at = bisect_left(everybody, (rung + 1,))
         return found
 
@@ -167,7 +173,8 @@ class Index:
             if ties - at == 1:
                 yield view[at][2]
             else:
-                yield from (view[i][2] for i in shuffled(at, ties, rng=rng))
+                for i in shuffled(at, ties, rng=rng):
+                    yield view[i][2]
             at = ties
 
     def _ties(self, view: list[Key], at: int, end: int) -> int:
