@@ -77,7 +77,7 @@ class Rig:
         self.feedback: dict[int, list[rtcp.RtcpPacket]] = defaultdict(list)
         self.events: list[Event] = []
         self.opens = True
-        """Off: what was sent is only kept, not decrypted."""
+        """Off: of what was sent only RTCP is decrypted."""
         self.given = 0
         """Datagrams given to the plane."""
 
@@ -177,9 +177,9 @@ class Rig:
         """Decrypt what was sent, as its receivers would."""
         datagrams, self._datagrams = self._datagrams, []
         self.wire.extend(datagrams)
-        for datagram, address in datagrams if self.opens else ():
+        for datagram, address in datagrams:
             peer = address[1] - 1000
-            if peer in self.deaf:
+            if peer in self.deaf or not (self.opens or is_rtcp(datagram)):
                 continue
             session = self._sessions[peer]
             if datagram in self._opened:

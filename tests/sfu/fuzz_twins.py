@@ -1,8 +1,8 @@
 """The differential fuzz for as long as one likes: `python -m tests.sfu.fuzz_twins --packets 10000000`.
 
 Histories as in `test_plane_twins`, longer and with more viewers, on all cores, each named by its seed. A difference
-ends it with the seed and the profile that show it. The packets counted are those that each plane sent. They are compared
-as they were encrypted: keys and indices are the same, so the plain bytes are the same where these are, and only there.
+ends it with the seed and the profile that show it. The packets counted are those that each plane sent. RTP is compared
+as it was encrypted: with the same keys and indices the plain bytes are the same where these are, and only there.
 """
 
 from __future__ import annotations
