@@ -87,7 +87,7 @@ class LocalFleet(FleetSize):
     """What `sluice up` starts."""
 
     sfus: int = 0
-    """SFU processes, each a node of its own; 0: one per core, and at least two, so that players have somewhere to go."""
+    """SFU processes, each a node of its own; 0: one per core, two at least, so that players have somewhere to go."""
 
     def sized(self, cores: int) -> LocalFleet:
         """With the number of SFUs filled in for a machine of that many cores."""
