@@ -94,7 +94,7 @@ def verify(check: Check, password: str) -> bool:
     """True when MESSAGE-INTEGRITY was made with `password`; false as well when there is none."""
     if not check.signed:
         return False
-    return hmac.compare_digest(check.integrity, message_integrity(check.signed, password))
+    return bool(hmac.compare_digest(check.integrity, message_integrity(check.signed, password)))
 
 
 def binding_response(check: Check, *, source: tuple[str, int], password: str) -> bytes:
