@@ -41,6 +41,7 @@ COMMANDS = {
     "bench": "control.cli.bench:app",
     "demo": "control.cli.demo:app",
     "bots": "client_sim.__main__:bots_command",
+    "control": "control.cli.control:control",
     "router": "router.command:router_command",
     "sfu": "sfu.__main__:sfu_command",
 }

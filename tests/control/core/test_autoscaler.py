@@ -129,6 +129,14 @@ def test_the_pool_changes_once_a_cooldown() -> None:
     assert all(later - earlier >= 300 for earlier, later in itertools.pairwise(times))
 
 
+def test_the_cooldown_counts_for_taking_out_as_well() -> None:
+    it = rig(load=QUIET, nodes=6, settings=ScalingSettings(scale_in_ticks=4))
+    it.ticks(30)
+    times = [each.at for each in it.done("cordon")]
+    assert len(times) == 3
+    assert all(later - earlier >= 300 for earlier, later in itertools.pairwise(times))
+
+
 @pytest.mark.parametrize("jump_s", [-86400.0, -400.0, 400.0, 86400.0])
 def test_a_jump_of_redis_clock_ends_no_cooldown_and_no_launch(jump_s: float) -> None:
     it = rig(load=HOT)

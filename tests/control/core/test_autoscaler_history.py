@@ -53,6 +53,14 @@ class Histories(RuleBasedStateMachine):
             if ticks:
                 self.tick(1)
 
+    @rule(load=st.sampled_from([0.1, 0.9]), ticks=st.integers(6, 14))
+    def all_is_well_for_a_while(self, load: float, ticks: int) -> None:
+        """Without this most histories are too troubled for the pool ever to change."""
+        self.rig.pool.down = self.rig.pool.partial = self.rig.pool.loses_answers = self.rig.deaf_store = False
+        for sfu in self.rig.sfus.values():
+            sfu.silent, sfu.registered, sfu.warmed_up, sfu.cpu = False, True, True, 0.1
+        self.load(load, ticks)
+
     @rule(seconds=st.sampled_from([1.0, 40.0, 500.0]))
     def idle(self, seconds: float) -> None:
         self.rig.pass_time(seconds)
