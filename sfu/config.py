@@ -58,7 +58,7 @@ class SfuConfig:
     """TCP port of health, metrics and state; 0: any free one."""
 
     announced_ip: Annotated[tuple[str, ...], Parameter(json_list=True)] = ()
-    """Addresses, IPv4 or IPv6, at which players reach the UDP port, best first. Default: 127.0.0.1, this machine only."""
+    """Addresses, IPv4 or IPv6, at which players reach the UDP port, best first. Default: 127.0.0.1, for this host."""
 
     announced_udp_port: int = 0
     """UDP port at which players reach it; 0: the same as `udp_port`."""
