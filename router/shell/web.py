@@ -12,6 +12,7 @@ from router.shell.api import Api
 from router.shell.feed import Feed
 from router.shell.links import Links
 from router.shell.pages import Pages, web_root
+from router.shell.scaling import ScalingApi
 from router.shell.state import RouterState
 from shared.http import make_app
 from shared.records import SfuStatus
@@ -35,6 +36,7 @@ def router_app(state: RouterState, links: Links, *, ready: Callable[[], bool]) -
     app.middlewares.append(_fresh_gauges(state, links))
     Api(state).add_to(app)
     Feed(state).add_to(app)
+    ScalingApi(state).add_to(app)
     Admin(state).add_to(app)
     Pages(web_root()).add_to(app)
     return app
