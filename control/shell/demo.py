@@ -24,7 +24,7 @@ from shared.store.store import Store
 from shared.tokens import OperatorClaims, issue
 
 STEP_S = 1.0
-AT_ONCE = 32
+AT_ONCE = 8
 """Writes to Redis under way at the same time."""
 TOKEN_TTL_S = 86_400.0
 FLEET = "demo"
@@ -37,6 +37,9 @@ class Demo:
     page: str
     token: str
     """An operator's token for the page."""
+    redis: str
+    name: str
+    """Where its records are: URL of the Redis server, and the fleet's name there."""
     fleet: DemoFleet
     router: Router
     task: asyncio.Task[None]
@@ -59,7 +62,6 @@ async def demo(
         ).check()
         store = Store(server.url, fleet=FLEET)
         fleet = DemoFleet(sfus=sfus, rng=rng, now=time.monotonic(), epoch=int(time.time()))
-        await _write(store, fleet.step(now=time.monotonic()))
         router = Router(config, Store(server.url, fleet=FLEET))
         await router.start()
         crowd = DemoPlayers(ws=router.state.announced_ws, secret=secret, players=players, rng=rng)
@@ -67,7 +69,7 @@ async def demo(
         token = issue(OperatorClaims(operator="demo"), secret=secret, now_at=time.time(), ttl_s=TOKEN_TTL_S)
         page = f"{router.state.announced_http}/fleet.html"
         try:
-            yield Demo(page=page, token=token, fleet=fleet, router=router, task=task)
+            yield Demo(page=page, token=token, redis=server.url, name=FLEET, fleet=fleet, router=router, task=task)
         finally:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)

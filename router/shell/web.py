@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from aiohttp import web
 from aiohttp.typedefs import Middleware
 
+from router.core.directory import NotPlaceable
 from router.shell.admin import Admin
 from router.shell.api import Api
 from router.shell.feed import Feed
@@ -68,8 +69,12 @@ def set_gauges(state: RouterState, links: Links) -> None:
     metrics.failing.set(state.assigner.standings.failing)
     for kind, count in state.store.counts.items():
         metrics.store_trouble.labels(kind).set(count)
-    counts = dict.fromkeys(SfuStatus, 0)
+    statuses, reasons = dict.fromkeys(SfuStatus, 0), dict.fromkeys(NotPlaceable, 0)
     for view in state.directory.views(now=state.mono()):
-        counts[view.status] += 1
-    for status, count in counts.items():
+        statuses[view.status] += 1
+        if view.refused is not None:
+            reasons[view.refused] += 1
+    for status, count in statuses.items():
         metrics.sfus.labels(status.value).set(count)
+    for why, count in reasons.items():
+        metrics.not_placeable.labels(why.value).set(count)
