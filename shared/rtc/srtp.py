@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 import pylibsrtp
+from pylibsrtp._binding import ffi
 
 from shared.errors import BadPacket
 
@@ -110,6 +111,6 @@ def _session(profile: SrtpProfile, master: bytes, direction: int) -> pylibsrtp.S
     policy.allow_repeat_tx = True
     policy.window_size = REPLAY_WINDOW
     session = pylibsrtp.Session(policy)
-    session._cdata = pylibsrtp.ffi.new("char[]", MAX_PLAIN + _TRAILER)
-    session._buffer = pylibsrtp.ffi.buffer(session._cdata)
+    session._cdata = ffi.new("char[]", MAX_PLAIN + _TRAILER)
+    session._buffer = ffi.buffer(session._cdata)
     return session
