@@ -11,11 +11,13 @@ from typing import Any
 
 import pytest
 from aiohttp import web
+from kubernetes_asyncio.config import incluster_config
 
 from control.core.pods import COST, REQUEST, SAFE_TO_EVICT
 from control.core.pool import NodePhase, OddKind
 from control.core.pool_settings import KubernetesPoolSettings
 from control.errors import PoolError, PoolTrouble
+from control.shell.pools import kube_api as kube_api_module
 from control.shell.pools import kubernetes as kubernetes_module
 from control.shell.pools.kubernetes import KubernetesPool
 from shared.errors import BadSetting
@@ -184,6 +186,31 @@ async def test_a_cluster_that_nobody_has_configured_is_no_empty_pool(world: Worl
         with pytest.raises(PoolError) as failed:
             await world.pool(kubeconfig=str(file)).list()
         assert failed.value.kind is PoolTrouble.NOT_FOUND
+
+
+async def test_within_a_pod_the_service_account_says_where_and_who(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "namespace").write_text(f"{NAMESPACE}\n")
+    (tmp_path / "token").write_text(TOKEN)
+    (tmp_path / "ca.crt").write_text("a certificate")
+    monkeypatch.setattr(kube_api_module, "_NAMESPACE", tmp_path / "namespace")
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
+    server = server_of(world.kubeconfig)
+
+    def as_in_a_pod(client_configuration: Any) -> None:
+        files = {"token_filename": str(tmp_path / "token"), "cert_filename": str(tmp_path / "ca.crt")}
+        incluster_config.InClusterConfigLoader(**files).load_and_set(client_configuration)
+        # The fake speaks neither TLS nor at the cluster's own address.
+        client_configuration.host, client_configuration.ssl_ca_cert = server, None
+
+    monkeypatch.setattr("kubernetes_asyncio.config.load_incluster_config", as_in_a_pod)
+    assert len(await names(world.pool(kubeconfig=""))) == 5
+
+
+def server_of(kubeconfig: Path) -> str:
+    return kubeconfig.read_text().partition('server: "')[2].partition('"')[0]
 
 
 async def test_strangers_are_reported_and_a_pod_listed_twice_makes_the_listing_incomplete(world: World) -> None:
