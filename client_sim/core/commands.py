@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
 
 from shared.errors import BadMessage
@@ -23,6 +25,20 @@ class Presence(Command, frozen=True, kw_only=True):
     in_conversation: bool | None = None
 
 
+class Join(Command, frozen=True, kw_only=True):
+    """More players come."""
+
+    room: Annotated[str, msgspec.Meta(min_length=1, max_length=128)]
+    bots: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 1
+
+
+class Leave(Command, frozen=True, kw_only=True):
+    """A player leaves for good; what it met stays in the reports."""
+
+    bot: str
+    """Its identity, or `*`."""
+
+
 class Mark(Command, frozen=True, kw_only=True):
     """From here on `marked_..._gap_ms` of the reports begin anew."""
 
@@ -35,7 +51,7 @@ class Stop(Command, frozen=True, kw_only=True):
     """Everybody leaves, and the final report is printed."""
 
 
-AnyCommand = Presence | Mark | Report | Stop
+AnyCommand = Presence | Join | Leave | Mark | Report | Stop
 _decoder: msgspec.json.Decoder[AnyCommand] = msgspec.json.Decoder(AnyCommand)
 
 

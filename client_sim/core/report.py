@@ -140,6 +140,11 @@ def worst_of(values: Iterable[float | None]) -> float | None:
     return max((value for value in values if value is not None), default=None)
 
 
+def unmarked(report: BotReport) -> BotReport:
+    """The report of a bot that has left before a new mark: nothing of it is since then."""
+    return msgspec.structs.replace(report, marked_audio_gap_ms=None, marked_video_gap_ms=None)
+
+
 def cut_of(reports: Sequence[BotReport]) -> tuple[str, ...]:
     """Who was cut: evicted, failed to connect, or not on any SFU in the end."""
     cut: list[str] = []

@@ -122,6 +122,11 @@ class Bot:
             self._session.cancel()
 
     @property
+    def publications(self) -> tuple[str, ...]:
+        """Ids of what it publishes; they stay the same over moves."""
+        return tuple(self._publications.values())
+
+    @property
     def sfu(self) -> str:
         """The SFU that carries us; empty when none does."""
         home = self.mover.links.home

@@ -8,20 +8,20 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from client_sim.config import BotsConfig
+from client_sim.config import MAX_BOTS, BotsConfig
 from client_sim.core import commands
 from client_sim.core.behaviour import RuleBox
 from client_sim.core.clip import Clip, ClipIndex
 from client_sim.core.gaps import Mark
 from client_sim.core.replay import AudioTrack, Numbers, Track, VideoTrack
-from client_sim.core.report import FleetReport, fleet_report
+from client_sim.core.report import BotReport, FleetReport, fleet_report, unmarked
 from client_sim.core.rules import Rule
 from client_sim.core.script import Cast, Script, read_cast
 from client_sim.shell.bot import Bot, BotPlan
 from client_sim.shell.chronicle import Emit
 from client_sim.shell.pacer import Pacer
 from client_sim.shell.publisher import Publisher
-from shared.errors import BadSetting
+from shared.errors import BadMessage, BadSetting
 from shared.records import Presence
 from shared.tokens import PlayerClaims, issue
 
@@ -56,14 +56,17 @@ class BotFleet:
         self._rng = random.Random(config.seed or None)
         self._cast = load_cast(config.behaviour)
         self._began = time.monotonic()
+        self._launched = 0
+        self._playing: dict[str, asyncio.Task[None]] = {}
+        self._leaving: set[asyncio.Task[None]] = set()
+        self._left: list[BotReport] = []
 
     async def run(self) -> FleetReport:
         """Everybody joins, plays, and leaves when `stopping` is set or the time is over."""
         self._began = time.monotonic()
-        players: list[asyncio.Task[None]] = []
         try:
             for index in range(self.config.bots):
-                players.append(self._launch(index))
+                self._launch(self.config.room_of(index))
                 if await self._stopped_within(1.0 / self.config.join_per_s):
                     break
             self._emit("started", bots=len(self.bots))
@@ -71,16 +74,16 @@ class BotFleet:
             await self._stopped_within(self._began + duration_s - time.monotonic() if duration_s else None)
             return self.report()
         finally:
-            for task in players:
+            for task in self._playing.values():
                 task.cancel()
-            await asyncio.gather(*(bot.leave() for bot in self.bots))
+            await asyncio.gather(*(bot.leave() for bot in self.bots), *self._leaving)
             self.pacer.stop()
 
     def report(self) -> FleetReport:
         """What has come of everybody so far."""
         now = time.monotonic()
         return fleet_report(
-            [bot.report(now=now) for bot in self.bots],
+            [*self._left, *(bot.report(now=now) for bot in self.bots)],
             frame_ms=self._index.frame_ms,
             worst_send_lag_ms=self.pacer.worst_lag_s * 1000.0,
             took_s=now - self._began,
@@ -93,7 +96,14 @@ class BotFleet:
                 for bot in self.bots:
                     if command.bot in (commands.EVERYBODY, bot.plan.identity):
                         bot.set_presence(_changed(bot.presence, command))
+            case commands.Join():
+                self._join(command)
+            case commands.Leave():
+                for bot in list(self.bots):
+                    if command.bot in (commands.EVERYBODY, bot.plan.identity):
+                        self._dismiss(bot)
             case commands.Mark():
+                self._left = [unmarked(report) for report in self._left]
                 for bot in self.bots:
                     bot.audience.mark(Mark.OBSERVER)
             case commands.Report():
@@ -110,17 +120,19 @@ class BotFleet:
         except TimeoutError:
             return False
 
-    def _launch(self, index: int) -> asyncio.Task[None]:
+    def _launch(self, room: str) -> None:
+        """The next player joins a room."""
+        index, self._launched = self._launched, self._launched + 1
         rng = random.Random(self._rng.getrandbits(64))
         script = self._cast.script(index, rng)
-        publishes = index < self.config.bots - self.config.subscribe_only
-        tracks = self._tracks(rng) if publishes else ()
+        listens = self.config.bots - self.config.subscribe_only <= index < self.config.bots
+        tracks = () if listens else self._tracks(rng)
         identity = f"{self.config.name}-{index + 1}"
         plan = BotPlan(
             identity=identity,
-            room=self.config.room_of(index),
+            room=room,
             routers=self.config.routers,
-            token=self._tokens(identity, self.config.room_of(index)),
+            token=self._tokens(identity, room),
             tracks=tracks,
             presence=script.at(0.0),
             spread_s=self.config.move_spread_s,
@@ -129,7 +141,25 @@ class BotFleet:
         bot = Bot(plan, rule=RuleBox(self._rule), emit=self._emit, rng=rng)
         self.bots.append(bot)
         bot.start(self._publisher(tracks, identity))
-        return asyncio.create_task(_play(bot, script))
+        self._playing[identity] = asyncio.create_task(_play(bot, script))
+
+    def _join(self, command: commands.Join) -> None:
+        if self.config.token:
+            raise BadMessage(direction="bots-command", detail="the token is one player's, so no other can join")
+        if self._launched + command.bots > MAX_BOTS:
+            raise BadMessage(direction="bots-command", detail=f"that makes more than {MAX_BOTS} bots")
+        for _ in range(command.bots):
+            self._launch(command.room)
+
+    def _dismiss(self, bot: Bot) -> None:
+        """A player leaves; its report is what it had met until now."""
+        self.bots.remove(bot)
+        self._left.append(bot.report(now=time.monotonic()))
+        self._playing.pop(bot.plan.identity).cancel()
+        leaving = asyncio.create_task(bot.leave())
+        self._leaving.add(leaving)
+        leaving.add_done_callback(self._leaving.discard)
+        bot.chronicle.tell("left", publications=bot.publications)
 
     def _tokens(self, identity: str, room: str) -> Callable[[], str]:
         if self.config.token:

@@ -26,6 +26,18 @@ class BotSeen:
     resumes: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A player has moved make-before-break."""
+
+    bot: str
+    room: str
+    left: str
+    sfu: str
+    at: float
+    """When the move was complete [monotonic s]."""
+
+
 @dataclass(slots=True)
 class CrowdView:
     """Feed it every event of the bots with `handle`."""
@@ -33,6 +45,13 @@ class CrowdView:
     bots: dict[str, BotSeen] = field(default_factory=dict)
     endings: list[Ending] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
+    left: set[str] = field(default_factory=set)
+    """Bots that have left for good."""
+    evicted: list[str] = field(default_factory=list)
+    """Bots that lost their media without having moved, once for each time."""
+    moves: list[Moved] = field(default_factory=list)
+    _ended: set[str] = field(default_factory=set)
+    """Publications of those that have left."""
 
     def watch(self, ending: Ending) -> None:
         """From now on facts about that SFU go to `ending` too."""
@@ -55,7 +74,7 @@ class CrowdView:
     def handle(self, event: Mapping[str, Any]) -> None:
         """Take in one event. Unfamiliar ones, and those of no bot, change nothing."""
         name = event.get("bot")
-        if not isinstance(name, str):
+        if not isinstance(name, str) or name in self.left:
             return
         bot = self.bots.get(name)
         if bot is None:
@@ -69,22 +88,34 @@ class CrowdView:
                 bot.router = str(event.get("router", ""))
                 bot.resumes += kind == "resumed"
             case "hearing":
-                bot.hearing.add(str(event.get("publication", "")))
+                bot.hearing |= {str(event.get("publication", ""))} - self._ended
+            case "left":
+                self._leave(bot, event.get("publications"))
             case "switched":
                 bot.sfu = sfu
             case "evicted":
                 bot.sfu = ""
+                self.evicted.append(bot.bot)
             case "failed-connection":
                 self.failures.append(Failure(bot.bot, sfu, str(event.get("reason", ""))))
             case "cordoned":
                 for ending in self._endings(sfu):
                     ending.on_told(bot.bot, at=at)
             case "moved":
+                self.moves.append(Moved(bot.bot, bot.room, str(event.get("left", "")), sfu, at))
                 for ending in self._endings(str(event.get("left", ""))):
                     if bot.bot in ending.on_it and bot.bot not in ending.rejoined:
                         ending.on_moved(bot.bot, at=at)
             case "rejoined":
                 self._rejoined(bot, at=at)
+
+    def _leave(self, bot: BotSeen, publications: object) -> None:
+        """Nobody has to hear it any more."""
+        self.left.add(bot.bot)
+        del self.bots[bot.bot]
+        self._ended |= {str(each) for each in publications} if isinstance(publications, list) else set()
+        for other in self.bots.values():
+            other.hearing -= self._ended
 
     def _rejoined(self, bot: BotSeen, *, at: float) -> None:
         for ending in self.endings:

@@ -81,3 +81,24 @@ def test_unfamiliar_words_change_nothing() -> None:
     view.handle({"bot": 7})
     view.handle({})
     assert view.bots == {}
+
+
+def test_who_has_left_is_missed_by_nobody_and_says_no_more() -> None:
+    view = joined("x", "y", "z")
+    view.handle({"event": "left", "t": 3.0, "bot": "z", "room": "r", "publications": ["audio-z", "video-z"]})
+    view.handle({"event": "evicted", "t": 3.1, "bot": "z", "sfu": "a"})
+    view.handle({"event": "hearing", "t": 3.2, "bot": "x", "room": "r", "publication": "audio-z"})
+    assert view.all_hear(2)
+    assert view.evicted == []
+    view.bots["x"].hearing.discard("video-y")
+    assert not view.all_hear(2), "what was heard of z makes up for nothing of y"
+
+
+def test_moves_are_kept_in_their_order() -> None:
+    view = joined("x", "y")
+    for at, bot in ((4.0, "y"), (5.0, "x")):
+        view.handle({"event": "moved", "t": at, "bot": bot, "room": "r", "left": "a", "sfu": "b"})
+    assert [(move.bot, move.left, move.sfu, move.at) for move in view.moves] == [
+        ("y", "a", "b", 4.0),
+        ("x", "a", "b", 5.0),
+    ]

@@ -7,7 +7,7 @@ import pytest
 
 from client_sim.core import moves as m
 from client_sim.core.audience import Received
-from client_sim.core.commands import Mark, Presence, Stop, read
+from client_sim.core.commands import Join, Leave, Mark, Presence, Stop, read
 from client_sim.core.gaps import GapReport
 from client_sim.core.movelog import MoveLog
 from client_sim.core.report import BotReport, Counts, Gaps, fleet_report, gaps_of
@@ -88,6 +88,8 @@ def test_the_steps_of_a_move_are_timed_from_its_beginning() -> None:
     [
         (b'{"cmd":"stop"}', Stop()),
         (b'{"cmd":"mark"}', Mark()),
+        (b'{"cmd":"join","room":"kitchen","bots":2}', Join(room="kitchen", bots=2)),
+        (b'{"cmd":"leave","bot":"bot-1"}', Leave(bot="bot-1")),
         (b'{"cmd":"presence","bot":"bot-1","at_desk":false}', Presence(bot="bot-1", at_desk=False)),
     ],
 )
@@ -95,7 +97,19 @@ def test_commands_are_read(line: bytes, command: object) -> None:
     assert read(line) == command
 
 
-@pytest.mark.parametrize("line", [b"", b"x", b"[]", b'{"cmd":"fly"}', b'{"cmd":"presence","desk":true}', b"\xff"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"",
+        b"x",
+        b"[]",
+        b'{"cmd":"fly"}',
+        b'{"cmd":"presence","desk":true}',
+        b'{"cmd":"join","room":"x","bots":0}',
+        b'{"cmd":"leave"}',
+        b"\xff",
+    ],
+)
 def test_a_line_that_is_no_command_is_a_bad_message(line: bytes) -> None:
     with pytest.raises(BadMessage):
         read(line)
