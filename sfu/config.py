@@ -93,6 +93,10 @@ class SfuConfig:
     cores: int = 1
     """Cores that this process may use."""
 
+    machine_cpu: bool = True
+    """Count the machine's CPU as this node's when it is the fuller one: where a neighbour uses the cores, there is no
+    room for players. Off: only this process' own, for trials with players and fleet on one machine."""
+
     publisher_cap_kbps: int = 2500
     """Bandwidth told to each publisher [kbit/s]; browsers ramp up to it."""
 

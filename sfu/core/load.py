@@ -49,8 +49,10 @@ class Contents:
 class LoadMeter:
     """Turns samples into rates. Sample once a second."""
 
-    def __init__(self, *, cores: int) -> None:
+    def __init__(self, *, cores: int, machine_cpu: bool = True) -> None:
+        """Without `machine_cpu` the machine's CPU is reported and does not count as this node's."""
         self._cores = cores
+        self._machine_cpu = machine_cpu
         self._last: Sample | None = None
         self._rates = LoadParts()
 
@@ -62,7 +64,7 @@ class LoadMeter:
         elapsed = sample.at - last.at
         process, machine = process_share(last, sample, cores=self._cores), machine_share(last, sample)
         # Where a neighbour uses the cores, there is no room for us either.
-        cpu = max(process, machine or 0.0)
+        cpu = max(process, machine or 0.0) if self._machine_cpu else process
         self._rates = LoadParts(
             cpu=_share(cpu),
             cpu_process=round(process, 4),

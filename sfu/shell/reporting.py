@@ -49,7 +49,7 @@ class Reporting:
         self._probe = probe
         self._metrics = metrics
         self._clock = clock
-        self._meter = LoadMeter(cores=config.cores)
+        self._meter = LoadMeter(cores=config.cores, machine_cpu=config.machine_cpu)
         self._lag = LoopLag()
         self._coming_up = ComingUp()
         self.numbers = make_reporter(config, ws_port=ws_port)

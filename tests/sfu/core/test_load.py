@@ -45,6 +45,15 @@ def test_cpu_is_that_of_the_process_per_core_or_of_the_machine_whichever_is_full
     assert meter.parts(CONTENTS).cpu == pytest.approx(0.95)
 
 
+def test_the_machines_cpu_is_told_and_does_not_count_when_one_says_so() -> None:
+    meter = LoadMeter(cores=1, machine_cpu=False)
+    for at, process, busy in ((0.0, 0.0, 0.0), (1.0, 0.3, 1.8)):
+        machine = MachineCpu(busy_s=busy, total_s=2 * at)
+        meter.sample(Sample(at=at, bytes_out=0, bytes_in=0, process_cpu_s=process, machine=machine))
+    parts = meter.parts(Contents(streams=0, rooms=0, clients=0, tracks=0))
+    assert (parts.cpu, parts.cpu_process, parts.cpu_machine) == (0.3, 0.3, 0.9)
+
+
 def test_where_the_system_does_not_tell_the_machine_is_unknown_and_the_process_counts() -> None:
     meter = LoadMeter(cores=2)
     meter.sample(FIRST)
