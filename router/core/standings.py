@@ -14,7 +14,7 @@ from itertools import islice
 
 from router.core.directory import Directory
 from router.core.inflight import InFlight
-from router.core.selector import NO_PREFERENCE, Candidate, NodeSelector, Preference, Rejected, Scored
+from router.core.selector import Candidate, NodeSelector, Preference, Rejected, Scored
 from router.core.selector.index import Index, Picked
 from router.core.selector.sorts import Costs, clients_of
 from shared.placing import Counts, Version
@@ -206,7 +206,7 @@ class Standings:
 
     def _picked(self, pick: Picked, preference: Preference) -> Scored:
         score = self.scored(pick.sfu)
-        if preference is not NO_PREFERENCE and not score.passed_over:
+        if (preference.cell or preference.version) and not score.passed_over:
             state = self._directory.state(pick.sfu)
             other_cell, other_version = preference.misses(state) if state is not None else (False, False)
             if other_cell or other_version:

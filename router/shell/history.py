@@ -26,11 +26,13 @@ class History:
         """For ever; an outage ends nothing."""
         while True:
             await asyncio.sleep(EVERY_S)
-            if not self._state.directory.blind:
-                await self._bring()
+            await self.bring()
 
-    async def _bring(self) -> None:
+    async def bring(self) -> None:
+        """All there is, unless Redis is away."""
         state = self._state
+        if state.directory.blind:
+            return
         tries = state.tries.take()
         records = state.placements.take_unsent(AT_ONCE)
         try:

@@ -123,6 +123,7 @@ class Router:
         await self._server.stop()
         await self._end_loops()
         self._updates.stop()
+        await self._history.bring()
         try:
             await state.need_store("remove_router").remove_router(state.config.router)
         except StoreUnavailable:

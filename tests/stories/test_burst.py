@@ -113,6 +113,13 @@ async def test_while_redis_is_away_each_router_spreads_what_it_places_itself() -
     assert furthest(got, even(200), before=Counter()) <= WITHIN, got
 
 
+async def test_a_cap_on_joins_a_second_is_kept_by_all_routers_together_while_another_sfu_is_under_it() -> None:
+    burst = Burst(in_memory(2), UNEQUAL, max_joins_per_s=20)
+    got = await burst.joins(ALONE[:90])
+    assert max(got.values()) <= 22, "both routers may choose in the same moment"
+    assert sum((await burst.joins(ALONE[90:150])).values()) == 60, "over the cap everywhere, and nobody is refused"
+
+
 async def test_what_would_happen_if_placements_in_flight_counted_nothing() -> None:
     """The same burst with a cost that is as good as none: shows that these tests can fail."""
     burst = Burst(in_memory(2), UNEQUAL, join_cost=1e-12)

@@ -53,7 +53,7 @@ def standing(selector: NodeSelector, fleet: dict[str, Candidate], wish: Preferen
 
 @pytest.mark.parametrize("kind", list(Kind))
 @pytest.mark.parametrize("sort_by", list(SortBy))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(fleet=FLEETS, changes=FLEETS, wish=PREFERENCES, count=st.integers(1, 12), seed=st.integers(0, 3))
 def test_the_kept_order_is_the_sorted_order(
     kind: Kind, sort_by: SortBy, fleet: list[Any], changes: list[Any], wish: Preference, count: int, seed: int
