@@ -1,14 +1,18 @@
-"""Janus' API over a Unix socket: one JSON object a datagram, answers found by their transaction."""
+"""Janus' API over a websocket on a Unix socket: JSON objects, answers found by their transaction."""
 
 from __future__ import annotations
 
 import asyncio
 import itertools
 import json
-import socket
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from websockets.asyncio.client import ClientConnection, unix_connect
+from websockets.exceptions import WebSocketException
+from websockets.typing import Subprotocol
 
 from bench.janus_process import JanusFailed
 
@@ -16,89 +20,97 @@ REQUEST_TIMEOUT_S = 30.0
 KEEPALIVE_S = 20.0
 """Janus ends a session that said nothing for 60 s."""
 
-MAX_ANSWER = 1 << 20
-MAX_REQUEST = 8191
-"""Janus reads at most this many bytes of a request [bytes]; what is longer is cut."""
+MAX_ANSWER = 1 << 22
+"""The list of a full room's publishers is the longest [bytes]."""
 
 PLUGIN = "janus.plugin.videoroom"
 
 
 class JanusApi:
-    """A connection and its session. `close` it."""
+    """A connection and its session, `open` until `close`."""
 
-    def __init__(self) -> None:
-        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._loop = asyncio.get_running_loop()
+    def __init__(self, connection: ClientConnection) -> None:
+        self._connection = connection
         self._numbers = itertools.count(1)
         self._waiting: dict[str, asyncio.Future[dict[str, Any]]] = {}
         self._up: dict[int, asyncio.Event] = {}
         self._session = 0
-        self._keeping: asyncio.Task[None] | None = None
-        self.lost: list[str] = []
-        """What Janus gave up on its own, and why; empty when all went well."""
+        self.lost: Counter[str] = Counter()
+        """What Janus gave up by itself, by its reason; empty when all went well."""
+        self._tasks = [asyncio.create_task(self._read()), asyncio.create_task(self._keep_alive())]
 
     @classmethod
     async def open(cls, path: Path) -> JanusApi:
         """Connect and begin a session. Raises `JanusFailed`."""
-        api = cls()
         try:
-            api._socket.setblocking(False)
-            await api._loop.sock_connect(api._socket, str(path))
-            api._loop.add_reader(api._socket, api._read)
+            connection = await unix_connect(
+                str(path),
+                "ws://localhost/",
+                subprotocols=[Subprotocol("janus-protocol")],
+                max_size=MAX_ANSWER,
+                compression=None,
+            )
+        except (OSError, WebSocketException) as error:
+            raise JanusFailed(f"its API refuses the connection: {error}") from None
+        api = cls(connection)
+        try:
             api._session = (await api._request("create"))["data"]["id"]
-        except BaseException as error:
-            api.close()
-            if isinstance(error, OSError):
-                raise JanusFailed(f"its socket: {error}") from None
+        except BaseException:
+            await api.close()
             raise
-        api._keeping = asyncio.create_task(api._keep_alive())
         return api
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """End the connection, and with it the session. Safe twice."""
-        if self._keeping is not None:
-            self._keeping.cancel()
-        self._loop.remove_reader(self._socket)
-        self._socket.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._connection.close()
 
     async def info(self) -> dict[str, Any]:
         """Versions of Janus and of what it is linked to."""
         return await self._request("info")
 
     async def attach(self) -> int:
-        """A new handle of the videoroom plugin."""
+        """A new handle of the videoroom plugin: room for one PeerConnection."""
         handle: int = (await self._request("attach", session_id=self._session, plugin=PLUGIN))["data"]["id"]
         self._up[handle] = asyncio.Event()
         return handle
 
-    async def ask(self, handle: int, body: Mapping[str, Any]) -> dict[str, Any]:
-        """What the plugin answers at once."""
-        return self._good(await self._message(handle, body, None))
-
-    async def negotiate(self, handle: int, body: Mapping[str, Any], jsep: tuple[str, str] | None = None) -> Any:
-        """Send `body`, with `jsep` (`offer` or `answer`, and the SDP); the plugin's data and the SDP it answers with."""
-        event = await self._message(handle, body, jsep)
-        return self._good(event), event.get("jsep", {}).get("sdp", "")
+    async def detach(self, handle: int) -> None:
+        """Close the handle, and its PeerConnection with it."""
+        del self._up[handle]
+        await self._request("detach", session_id=self._session, handle_id=handle)
 
     async def connected(self, handle: int) -> None:
-        """Until DTLS is up from Janus' point of view."""
+        """Until ICE and DTLS are done as Janus sees it, shortly after its client does. Raises `JanusFailed`."""
         try:
             async with asyncio.timeout(REQUEST_TIMEOUT_S):
                 await self._up[handle].wait()
         except TimeoutError:
-            raise JanusFailed(f"a PeerConnection is not up after {REQUEST_TIMEOUT_S:g} s {self.lost}") from None
+            raise JanusFailed(f"a connection is not up after {REQUEST_TIMEOUT_S:g} s {dict(self.lost)}") from None
 
-    async def _message(self, handle: int, body: Mapping[str, Any], jsep: tuple[str, str] | None) -> dict[str, Any]:
-        more: dict[str, Any] = {"jsep": {"type": jsep[0], "sdp": jsep[1]}} if jsep else {}
-        return await self._request("message", session_id=self._session, handle_id=handle, body=dict(body), **more)
+    async def ask(
+        self, handle: int, body: Mapping[str, Any], jsep: tuple[str, str] | None = None
+    ) -> tuple[dict[str, Any], str]:
+        """Send the plugin `body`, with `jsep` (`offer` or `answer`, and the SDP); what it answers, and with which SDP.
+
+        Raises `JanusFailed` when it refuses.
+        """
+        more = {"jsep": {"type": jsep[0], "sdp": jsep[1]}} if jsep else {}
+        answer = await self._request("message", session_id=self._session, handle_id=handle, body=dict(body), **more)
+        data: dict[str, Any] = answer["plugindata"]["data"]
+        if "error" in data:
+            raise JanusFailed(f"{body['request']!r} refused: {data['error']} ({data.get('error_code')})")
+        return data, answer.get("jsep", {}).get("sdp", "")
 
     async def _request(self, verb: str, **fields: Any) -> dict[str, Any]:
         transaction = str(next(self._numbers))
-        answered = self._waiting[transaction] = self._loop.create_future()
+        answered = self._waiting[transaction] = asyncio.get_running_loop().create_future()
         try:
             async with asyncio.timeout(REQUEST_TIMEOUT_S):
                 await self._send(verb, transaction, fields)
-                answer = await answered
+                answer: dict[str, Any] = await answered
         except TimeoutError:
             raise JanusFailed(f"no answer to {verb!r} within {REQUEST_TIMEOUT_S:g} s") from None
         finally:
@@ -108,58 +120,37 @@ class JanusApi:
         return answer
 
     async def _send(self, verb: str, transaction: str, fields: Mapping[str, Any]) -> None:
-        request = json.dumps({"janus": verb, "transaction": transaction, **fields}, separators=(",", ":")).encode()
-        if len(request) > MAX_REQUEST:
-            raise JanusFailed(f"a request of {len(request)} bytes is too long for its Unix socket")
         try:
-            await self._loop.sock_sendall(self._socket, request)
-        except OSError as error:
-            raise JanusFailed(f"its socket: {error}") from None
-
-    @staticmethod
-    def _good(answer: dict[str, Any]) -> dict[str, Any]:
-        data: dict[str, Any] = answer.get("plugindata", {}).get("data", {})
-        if "error" in data:
-            raise JanusFailed(f"videoroom refused: {data['error']} ({data.get('error_code')})")
-        return data
+            await self._connection.send(json.dumps({"janus": verb, "transaction": transaction, **fields}))
+        except WebSocketException as error:
+            raise JanusFailed(f"its API's connection: {error}") from None
 
     async def _keep_alive(self) -> None:
         while True:
             await asyncio.sleep(KEEPALIVE_S)
-            try:
-                await self._send("keepalive", str(next(self._numbers)), {"session_id": self._session})
-            except JanusFailed as error:
-                return self.lost.append(error.detail)
+            await self._send("keepalive", str(next(self._numbers)), {"session_id": self._session})
 
-    def _read(self) -> None:
-        while True:
-            try:
-                datagram = self._socket.recv(MAX_ANSWER)
-            except BlockingIOError:
-                return
-            except OSError as error:
-                return self._ended(str(error))
-            if not datagram:
-                return self._ended("closed")
-            try:
-                self._take(json.loads(datagram))
-            except (ValueError, KeyError, TypeError) as error:
-                self.lost.append(f"an answer that can't be read: {error!r}")
-
-    def _ended(self, why: str) -> None:
-        self._loop.remove_reader(self._socket)
-        self.lost.append(f"the API's connection: {why}")
+    async def _read(self) -> None:
+        why = "closed"
+        try:
+            async for message in self._connection:
+                self._take(json.loads(message))
+        except (WebSocketException, ValueError, KeyError, TypeError) as error:
+            why = repr(error)
+        self.lost["the API's connection"] += 1
         for answered in self._waiting.values():
             if not answered.done():
                 answered.set_exception(JanusFailed(f"its API's connection: {why}"))
 
     def _take(self, message: dict[str, Any]) -> None:
         match message["janus"]:
-            case "webrtcup":
-                self._up[message["sender"]].set()
-            case "hangup" | "detached" | "timeout" as what:
-                self.lost.append(f"{what}: {message.get('reason', message.get('sender', ''))}")
-            case "ack":  # the answer is an event that follows
+            case "webrtcup" if (up := self._up.get(message["sender"])) is not None:
+                up.set()
+            case "hangup" if message["sender"] in self._up:
+                self.lost[f"hangup: {message.get('reason', '')}"] += 1
+            case "timeout":
+                self.lost["session timeout"] += 1
+            case "ack":  # of a keepalive, or of a message whose answer is an event to come
                 return
             case _:
                 answered = self._waiting.get(message.get("transaction", ""))

@@ -1,45 +1,36 @@
 """Debian's Janus as a child process, for `sluice bench relay --peer janus`.
 
-Everything is as the package ships it but for: one plugin (videoroom), one transport (a Unix socket), one event loop,
-ICE-lite with 127.0.0.1 as its only address, and a bounded range of ports. Its files live in a temporary directory.
+Everything is as the package ships it but for: one plugin (videoroom), one transport (websockets, on a Unix socket), one
+event loop, ICE-lite on 127.0.0.1, and a bounded range of ports. Its files live in a temporary directory.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib.util
 import os
 import shutil
+import socket
 import subprocess
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.peers import PeerMissing
 from bench.stats import resident_bytes
 from shared.errors import SluiceError
 
 PORTS = (20_000, 31_999)
 """UDP ports, one for each PeerConnection; below the range that Linux gives out by itself (32768 and up)."""
 
+REMEDY = "apt-get install --no-install-recommends janus"
 START_TIMEOUT_S = 20.0
 STOP_TIMEOUT_S = 3.0
 LOG_LINES = 15
 _LIBRARIES = Path("/usr/lib")
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
-
-
-class JanusMissing(SluiceError):
-    """Janus, or the part of it that is needed, is not installed."""
-
-    code = "janus-missing"
-
-    def __init__(self, what: str) -> None:
-        super().__init__()
-        self.what = what
-
-    def sentence(self) -> str:
-        return f"{self.what} is not installed: apt-get install --no-install-recommends janus"
 
 
 class JanusFailed(SluiceError):
@@ -73,16 +64,16 @@ class CpuTime:
 
 
 def find_janus(libraries: Path = _LIBRARIES) -> Installed:
-    """Where Debian put Janus. Raises `JanusMissing`."""
+    """Where Debian put Janus. Raises `PeerMissing`."""
     program = shutil.which("janus")
     if program is None:
-        raise JanusMissing("Janus")
+        raise PeerMissing(name="Janus", remedy=REMEDY)
     plugin, transport = (
         next(iter(sorted(libraries.glob(f"*/janus/{name}"))), None)
-        for name in ("plugins/libjanus_videoroom.so", "transports/libjanus_pfunix.so")
+        for name in ("plugins/libjanus_videoroom.so", "transports/libjanus_websockets.so")
     )
     if plugin is None or transport is None:
-        raise JanusMissing("Janus' videoroom plugin or its Unix socket transport")
+        raise PeerMissing(name="Janus' videoroom plugin or its websocket transport", remedy=REMEDY)
     return Installed(program=Path(program), plugin=plugin, transport=transport)
 
 
@@ -102,11 +93,19 @@ def write_configuration(folder: Path, installed: Installed, *, event_loops: int)
         f'media: {{\n\trtp_port_range = "{PORTS[0]}-{PORTS[1]}"\n}}\n'
         'nat: {\n\tice_lite = true\n\tfull_trickle = false\n\tice_enforce_list = "127.0.0.1"\n}\n'
     )
-    (folder / "janus.transport.pfunix.jcfg").write_text(
-        f'general: {{\n\tenabled = true\n\tjson = "compact"\n\tpath = "{folder / "api"}"\n}}\n'
-        "admin: {\n\tadmin_enabled = false\n}\n"
+    (folder / "janus.transport.websockets.jcfg").write_text(
+        f'general: {{\n\tjson = "compact"\n\tws = true\n\tws_unix = "{folder / "api"}"\n\twss = false\n}}\n'
+        "admin: {\n\tadmin_ws = false\n\tadmin_wss = false\n}\n"
     )
     (folder / "janus.plugin.videoroom.jcfg").write_text("general: {\n}\n")
+
+
+def loopback_shim() -> Path:
+    """The library that lets Janus listen on 127.0.0.1 (`janus_loopback.c`). Raises `PeerMissing`."""
+    spec = importlib.util.find_spec("bench.janus_loopback")
+    if spec is None or spec.origin is None:
+        raise PeerMissing(name="bench.janus_loopback", remedy="install Sluice again where there is a C compiler")
+    return Path(spec.origin)
 
 
 class JanusProcess:
@@ -139,14 +138,14 @@ class JanusProcess:
         return "\n".join(lines[-LOG_LINES:])
 
     async def ready(self) -> None:
-        """Until its socket is there. Raises `JanusFailed`."""
+        """Until its API takes connections. Raises `JanusFailed`."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(START_TIMEOUT_S):
-                while not self.api.exists():
+                while not _listens(self.api):
                     self.check()
                     await asyncio.sleep(0.02)
                 return
-        raise JanusFailed(f"it opened no socket within {START_TIMEOUT_S:g} s\n{self.log_tail()}")
+        raise JanusFailed(f"it took no connections within {START_TIMEOUT_S:g} s\n{self.log_tail()}")
 
     async def stop(self) -> None:
         """Ask, then kill."""
@@ -162,14 +161,15 @@ class JanusProcess:
 @contextlib.asynccontextmanager
 async def janus_process(*, core: int | None, event_loops: int) -> AsyncIterator[JanusProcess]:
     """A Janus pinned to `core`, ready for requests, that ends with the block however that ends, and with this process
-    if it is killed. Raises `JanusMissing`, `JanusFailed`."""
-    installed = find_janus()
+    if it is killed. Raises `PeerMissing`, `JanusFailed`."""
+    installed, shim = find_janus(), loopback_shim()
     with tempfile.TemporaryDirectory(prefix="sluice-janus-") as name:
         folder = Path(name)
         write_configuration(folder, installed, event_loops=event_loops)
         with (folder / "log").open("wb") as log, pinned(core):
             process = await asyncio.create_subprocess_exec(
                 *_tied(), installed.program, "-F", folder, "-C", folder / "janus.jcfg",
+                env={**os.environ, "LD_PRELOAD": str(shim)},
                 stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
             )  # fmt: skip
         janus = JanusProcess(process, folder)
@@ -190,6 +190,11 @@ def pinned(core: int | None) -> Iterator[None]:
         yield
     finally:
         os.sched_setaffinity(0, before)
+
+
+def _listens(path: Path) -> bool:
+    with socket.socket(socket.AF_UNIX) as one:
+        return one.connect_ex(str(path)) == 0
 
 
 def _tied() -> list[str]:

@@ -1,118 +1,109 @@
-"""The session descriptions that a load client exchanges with Janus: made from what it sends, read for where to connect."""
+"""The session descriptions that clients of the load generator exchange with Janus, and what to read from its own.
+
+The generator's address is not in them: Janus learns it from the first connectivity check (a peer-reflexive candidate,
+RFC 8445 section 7.3.1.3).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from bench.janus_process import JanusFailed
-from shared.rtc import sdp
+from bench.peers import (
+    ABS_SEND_TIME_ID,
+    AUDIO_PAYLOAD_TYPE,
+    LOCAL_UFRAG,
+    MID_ID,
+    VIDEO_PAYLOAD_TYPE,
+    Answer,
+    PublishedTrack,
+)
+from shared.rtc import dtls, sdp
 from shared.rtc.sdp import Codec, Direction, Extension, ExtensionUri, Fingerprint, MediaSection, Ssrc
 
-EXTENSIONS = (Extension(id=2, uri=ExtensionUri.ABS_SEND_TIME), Extension(id=4, uri=ExtensionUri.MID))
-"""What the generator's packets carry; everything else that Janus would add is not asked for."""
+LOCAL_PWD = "generatoranswersnochecks"
+"""A password must be there, and nobody uses it: Janus is an ICE-lite agent and sends no checks."""
+
+RTX_PAYLOAD_TYPE = VIDEO_PAYLOAD_TYPE + 1
+EXTENSIONS = (
+    Extension(id=ABS_SEND_TIME_ID, uri=ExtensionUri.ABS_SEND_TIME),
+    Extension(id=MID_ID, uri=ExtensionUri.MID),
+)
+"""What the generator's packets carry. Subscribers ask for no others."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Local:
-    """What Janus is told of one client's transport."""
-
-    address: tuple[str, int]
-    ufrag: str
-    pwd: str
-    fingerprint: tuple[str, str]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Remote:
-    """Where and how Janus is reached for one PeerConnection."""
-
-    address: tuple[str, int]
-    ufrag: str
-    pwd: str
-    fingerprint: tuple[str, str]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Sent:
-    """A stream that a client publishes."""
-
-    mid: str
-    kind: str
-    """`video` or `audio`."""
-    ssrc: int
-
-
-def offer(local: Local, streams: Sequence[Sent]) -> str:
-    """A publisher's offer. It asks for the DTLS client's role, as all clients of the generator have it."""
+def offer(fingerprint: dtls.Fingerprint, tracks: Sequence[PublishedTrack]) -> str:
+    """A publisher's offer."""
     sections = [
-        _transport(
-            MediaSection(
-                kind=stream.kind,
-                mid=stream.mid,
-                direction=Direction.SENDONLY,
-                codecs=_codecs(stream.kind),
-                extensions=EXTENSIONS,
-                ssrcs=(Ssrc(ssrc=stream.ssrc, cname="load"),),
-                rtcp_mux=True,
-            ),
-            local,
+        MediaSection(
+            kind=track.kind,
+            mid=track.mid,
+            direction=Direction.SENDONLY,
+            codecs=_codecs(track.kind),
+            extensions=EXTENSIONS,
+            ssrcs=(Ssrc(ssrc=track.ssrc, cname=LOCAL_UFRAG),),
         )
-        for stream in streams
+        for track in tracks
     ]
-    return sdp.write(sdp.describe(sections, session_id="1", version=1))
+    return _written(sections, fingerprint)
 
 
-def answer(offered: str, local: Local) -> str:
-    """A subscriber's answer that takes everything offered, with the extensions of `EXTENSIONS` only."""
+def answer(offered: str, fingerprint: dtls.Fingerprint) -> str:
+    """A subscriber's answer, which takes all that is offered. Raises `BadSdp`."""
     wanted = {extension.uri for extension in EXTENSIONS}
     sections = [
-        _transport(
-            MediaSection(
-                kind=section.kind,
-                mid=section.mid,
-                direction=Direction.RECVONLY,
-                codecs=section.codecs,
-                extensions=tuple(one for one in section.extensions if one.uri in wanted),
-                rtcp_mux=True,
-            ),
-            local,
+        MediaSection(
+            kind=section.kind,
+            mid=section.mid,
+            direction=Direction.RECVONLY,
+            codecs=section.codecs,
+            extensions=tuple(extension for extension in section.extensions if extension.uri in wanted),
         )
         for section in sdp.parse(offered).media
     ]
-    return sdp.write(sdp.describe(sections, session_id="1", version=1))
+    return _written(sections, fingerprint)
 
 
-def remote(text: str) -> Remote:
-    """Janus' transport in its offer or answer. Raises `JanusFailed` when something is missing, `BadSdp`."""
-    description = sdp.parse(text)
-    if not description.media:
-        raise JanusFailed("its SDP has no media")
-    first = description.media[0]
-    if first.rejected or not (first.candidates and first.fingerprints and first.ufrag and first.pwd):
-        raise JanusFailed(f"its SDP has no candidate, credentials or fingerprint: {text}")
+def remote(text: str) -> Answer:
+    """Janus' transport in its offer or answer. Raises `JanusFailed` when something of it is missing, `BadSdp`."""
+    media = sdp.parse(text).media
+    if not media or media[0].rejected:
+        raise JanusFailed(f"it refuses the media: {text!r}")
+    first = media[0]
+    if not (first.candidates and first.fingerprints and first.ufrag and first.pwd):
+        raise JanusFailed(f"no candidate, credentials or fingerprint in its SDP: {text!r}")
     if first.setup == "active":
         raise JanusFailed("it insists on being the DTLS client")
-    candidate = first.candidates[0]
-    return Remote(
-        address=(candidate.ip, candidate.port),
+    return Answer(
         ufrag=first.ufrag,
         pwd=first.pwd,
-        fingerprint=(first.fingerprints[0].algorithm, first.fingerprints[0].value),
+        fingerprint=dtls.Fingerprint(first.fingerprints[0].algorithm, first.fingerprints[0].value),
+        address=(first.candidates[0].ip, first.candidates[0].port),
     )
 
 
 def _codecs(kind: str) -> tuple[Codec, ...]:
-    return (sdp.vp8(96), sdp.rtx(97, apt=96)) if kind == "video" else (sdp.opus(111),)
+    if kind == "video":
+        return sdp.vp8(VIDEO_PAYLOAD_TYPE), sdp.rtx(RTX_PAYLOAD_TYPE, apt=VIDEO_PAYLOAD_TYPE)
+    return (sdp.opus(AUDIO_PAYLOAD_TYPE),)
 
 
-def _transport(section: MediaSection, local: Local) -> MediaSection:
-    return replace(
-        section,
-        ufrag=local.ufrag,
-        pwd=local.pwd,
-        fingerprints=(Fingerprint(*local.fingerprint),),
-        setup="active",
-        candidates=(sdp.host_candidate(*local.address),),
-        end_of_candidates=True,
+def _written(sections: Sequence[MediaSection], fingerprint: dtls.Fingerprint) -> str:
+    return sdp.write(
+        sdp.describe(
+            [
+                replace(
+                    section,
+                    ufrag=LOCAL_UFRAG,
+                    pwd=LOCAL_PWD,
+                    fingerprints=(Fingerprint(*fingerprint),),
+                    setup="active",  # all clients of the generator are
+                    rtcp_mux=True,
+                )
+                for section in sections
+            ],
+            session_id="1",
+            version=1,
+        )
     )
