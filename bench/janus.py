@@ -60,11 +60,13 @@ class JanusPeer:
         """Of Janus and the libraries that matter, once it has started."""
 
     async def start(self, *, core: int | None, profile: SrtpProfile) -> None:
-        """Raises `PeerMissing`, `JanusFailed`."""
-        self._process = await self._stack.enter_async_context(janus_process(core=core, event_loops=self._event_loops))
-        self._api = await JanusApi.open(self._process.api)
-        self._stack.push_async_callback(self._api.close)
-        self.version = version_of(await self._api.info())
+        """Raises `PeerMissing`, `JanusFailed`; nothing is left running then."""
+        async with AsyncExitStack() as stack:
+            self._process = await stack.enter_async_context(janus_process(core=core, event_loops=self._event_loops))
+            self._api = await JanusApi.open(self._process.api)
+            stack.push_async_callback(self._api.close)
+            self.version = version_of(await self._api.info())
+            self._stack = stack.pop_all()
 
     async def publish(
         self, number: int, *, room: int, fingerprint: Fingerprint, tracks: Sequence[PublishedTrack]

@@ -13,6 +13,7 @@ from bench.janus_process import JanusFailed
 from bench.peers import (
     ABS_SEND_TIME_ID,
     AUDIO_PAYLOAD_TYPE,
+    LOCAL_PWD,
     LOCAL_UFRAG,
     MID_ID,
     VIDEO_PAYLOAD_TYPE,
@@ -21,9 +22,6 @@ from bench.peers import (
 )
 from shared.rtc import dtls, sdp
 from shared.rtc.sdp import Codec, Direction, Extension, ExtensionUri, Fingerprint, MediaSection, Ssrc
-
-LOCAL_PWD = "generatoranswersnochecks"
-"""A password must be there, and nobody uses it: Janus is an ICE-lite agent and sends no checks."""
 
 RTX_PAYLOAD_TYPE = VIDEO_PAYLOAD_TYPE + 1
 EXTENSIONS = (

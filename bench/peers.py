@@ -4,8 +4,8 @@ Publishers and subscribers are clients of their own: whoever talks and listens h
 do. A run goes `start`, all `publish`, all `subscribe` (each followed by the client's ICE and DTLS with the `Answer`),
 then media flows; `leave` comes at any moment, `stop` at the end.
 
-The generator's clients are ICE controlling, DTLS active, have the ufrag `LOCAL_UFRAG` and answer no checks (a server
-that is no ICE-lite agent must take that), and send what `PublishedTrack` says with the header extensions below.
+The generator's clients are ICE controlling, DTLS active, have `LOCAL_UFRAG` and `LOCAL_PWD`, answer the server's checks
+if it makes any, and send what `PublishedTrack` says with the header extensions below.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from shared.rtc.dtls import Fingerprint
 from shared.rtc.srtp import SrtpProfile
 
 LOCAL_UFRAG = "load"
+LOCAL_PWD = "the-same-for-all-of-them"
 """Of every client of the generator."""
 
 VIDEO_PAYLOAD_TYPE = 96

@@ -15,7 +15,7 @@ import threading
 from collections.abc import Iterable
 
 from bench.generator import Generator
-from bench.peers import LOCAL_UFRAG, Address, Answer, PublishedTrack
+from bench.peers import LOCAL_PWD, LOCAL_UFRAG, Address, Answer, PublishedTrack
 from bench.relay_workloads import Media
 from shared.errors import BadPacket
 from shared.rtc import stun
@@ -93,7 +93,7 @@ class Client:
             case Traffic.DTLS:
                 self.dtls.feed(datagram)
             case Traffic.STUN:
-                self.answered.set()
+                self._take_stun(datagram)
             case Traffic.MEDIA if self._session is not None and not is_rtcp(datagram):
                 try:
                     self.received.append(self._session.unprotect(datagram))
@@ -101,6 +101,16 @@ class Client:
                     self.refused += 1
             case _:
                 pass
+
+    def _take_stun(self, datagram: bytes) -> None:
+        """An answer to our own check; or a check of a server that waits for an answer to go on."""
+        try:
+            check = stun.parse_check(datagram)
+        except BadPacket:
+            self.answered.set()
+            return
+        if self.remote is not None:
+            self.send(stun.binding_response(check, source=self.remote.address, password=LOCAL_PWD))
 
 
 class Load:
