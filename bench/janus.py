@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from typing import Any
 
 from bench import janus_sdp
@@ -56,6 +57,8 @@ class JanusPeer:
         self._making_room = asyncio.Lock()
         self._handles: dict[int, int] = {}
         self._feeds: dict[int, int] = {}
+        self._published: dict[tuple[int, str], int] = {}
+        """SSRCs, by feed and MID."""
         self.version = ""
         """Of Janus and the libraries that matter, once it has started."""
 
@@ -79,7 +82,8 @@ class JanusPeer:
             {"request": "joinandconfigure", "ptype": "publisher", "room": _id(room)},
             ("offer", janus_sdp.offer(fingerprint, tracks)),
         )
-        self._feeds[number] = joined["id"]
+        feed = self._feeds[number] = joined["id"]
+        self._published |= {(feed, track.mid): track.ssrc for track in tracks}
         return janus_sdp.remote(answer)
 
     async def subscribe(self, number: int, *, room: int, fingerprint: Fingerprint, publishers: Sequence[int]) -> Answer:
@@ -88,14 +92,20 @@ class JanusPeer:
             await api.connected(self._handles[publisher])
         streams = [{"feed": self._feeds[publisher]} for publisher in publishers]
         handle = self._handles[number] = await api.attach()
-        _, offer = await api.ask(
+        attached, offer = await api.ask(
             handle, {"request": "join", "ptype": "subscriber", "room": _id(room), "streams": streams}
         )
         await api.ask(handle, {"request": "start"}, ("answer", janus_sdp.answer(offer, fingerprint)))
-        return janus_sdp.remote(offer)
+        return replace(janus_sdp.remote(offer), restarted=self._restarted(attached, offer))
+
+    def _restarted(self, attached: dict[str, Any], offer: str) -> dict[int, int]:
+        """Janus gives each subscriber's streams numbers and timestamps of their own, from 1 and 0."""
+        sources = {one["mid"]: (one["feed_id"], one["feed_mid"]) for one in attached["streams"]}
+        return {ssrc: self._published[sources[mid]] for mid, ssrc in janus_sdp.streams(offer).items()}
 
     async def leave(self, number: int) -> None:
-        self._feeds.pop(number, None)
+        feed = self._feeds.pop(number, None)
+        self._published = {source: ssrc for source, ssrc in self._published.items() if source[0] != feed}
         await self._running().detach(self._handles.pop(number))
 
     async def stats(self) -> PeerStats:

@@ -81,6 +81,14 @@ def remote(text: str) -> Answer:
     )
 
 
+def streams(offered: str) -> dict[str, int]:
+    """The SSRC of each stream that is offered, by its MID. Raises `JanusFailed`, `BadSdp`."""
+    media = sdp.parse(offered).media
+    if any(not section.ssrcs for section in media):
+        raise JanusFailed(f"a stream without an SSRC in its SDP: {offered!r}")
+    return {section.mid: section.ssrcs[0].ssrc for section in media}
+
+
 def _codecs(kind: str) -> tuple[Codec, ...]:
     if kind == "video":
         return sdp.vp8(VIDEO_PAYLOAD_TYPE), sdp.rtx(RTX_PAYLOAD_TYPE, apt=VIDEO_PAYLOAD_TYPE)

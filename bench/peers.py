@@ -57,6 +57,9 @@ class Answer:
     pwd: str
     fingerprint: Fingerprint
     address: Address
+    restarted: Mapping[int, int] = field(default_factory=dict)
+    """Streams a subscriber will get whose RTP timestamps begin at 0 with the first frame published: SSRC to the SSRC of
+    the track. Those of others must be the published ones."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -12,7 +12,7 @@ import random
 import socket
 import struct
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from bench.generator import Generator
 from bench.peers import LOCAL_PWD, LOCAL_UFRAG, Address, Answer, PublishedTrack
@@ -129,6 +129,7 @@ class Load:
         self.sock.bind(("0.0.0.0", 0))
         self.clients: dict[int, Client] = {}
         self.generator = Generator(self.sock.fileno(), FIRST_HOST, hosts, watched, gso=gso, gro=gro)
+        self._first_timestamps: dict[int, int] = {}
         self._consent: asyncio.Task[None] | None = None
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(self.generator.event_fd, self._take)
@@ -152,7 +153,7 @@ class Load:
         assert client.remote is not None
         publisher = self.generator.add_publisher(client.host, client.remote.address, client.keys)
         for track, media, phase_ns in tracks:
-            self.generator.add_track(
+            self._first_timestamps[track.ssrc] = self.generator.add_track(
                 publisher,
                 ssrc=track.ssrc,
                 payload_type=track.payload_type,
@@ -163,6 +164,11 @@ class Load:
                 phase_ns=phase_ns,
                 frames=media.frames,
             )
+
+    def expect(self, number: int, restarted: Mapping[int, int]) -> None:
+        """Know a subscriber's streams by what the server said of them (`Answer.restarted`)."""
+        for ssrc, published in restarted.items():
+            self.generator.shift(number, ssrc, self._first_timestamps[published])
 
     def go(self) -> None:
         """Media flows from now on; consent of all who are and will be connected is kept."""

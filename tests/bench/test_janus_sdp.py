@@ -80,6 +80,10 @@ def test_where_to_connect_is_read_from_the_first_section() -> None:
     assert remote.fingerprint == ("sha-256", THEIRS)
 
 
+def test_streams_are_known_by_their_mids() -> None:
+    assert janus_sdp.streams(janus_says()) == {"0": 12345 + 96, "1": 12345 + 111}
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [
