@@ -42,8 +42,8 @@ class Generator:
         interval_ns: int,
         phase_ns: int,
         frames: Frames,
-    ) -> None:
-        """One frame each `interval_ns`, the first `phase_ns` after `go`.
+    ) -> int:
+        """One frame each `interval_ns`, the first `phase_ns` after `go`. Returns the first RTP timestamp.
 
         RTP timestamps count 3000 (VP8) or 960 (Opus) a frame, from `first_frame` of them on."""
 
@@ -55,6 +55,9 @@ class Generator:
 
     def flows(self) -> list[tuple[int, int, int, int, int, int]]:
         """`(subscriber, ssrc, packets, bytes, highest, backwards)` of each stream; `highest` is an extended number."""
+
+    def shift(self, subscriber: int, ssrc: int, by: int) -> None:
+        """Before the first packet of a stream: its RTP timestamps are the published ones less `by`."""
 
     def time_only(self, first: int) -> None:
         """From now on `arrivals` is of the first so many subscribers."""

@@ -178,7 +178,7 @@ cdef class Generator:
         cdef int64_t *dues
         cdef bytes name = mid.encode()
         cdef int kind = 1 if payload_type == VIDEO else 0
-        cdef uint32_t remainder
+        cdef uint32_t remainder, first = 0
         if not 0 <= publisher < self.sending.publisher_count:
             raise ValueError(f"no publisher {publisher}")
         if not 1 <= len(name) <= 16 or not frames or interval_ns <= 0:
@@ -216,13 +216,14 @@ cdef class Generator:
             remainder = self.sending.timed_count[kind] % track.ticks
             self.sending.timed[kind][remainder] = track
             self.sending.timed_count[kind] += 1
-            track.timestamp = first_frame * track.ticks + remainder
+            first = track.timestamp = first_frame * track.ticks + remainder
             self.sending.track_count += 1
         pthread_mutex_unlock(&self.mutex)
         if tracks == NULL or dues == NULL:
             cycle_free(&track.cycle)
             free(track)
             raise MemoryError
+        return first
 
     def go(self):
         cdef int64_t now
@@ -250,6 +251,16 @@ cdef class Generator:
                 flow = &self.receiving.subscribers[at].flows[one]
                 told.append((at, flow.ssrc, flow.packets, flow.octets, flow.highest, flow.backwards))
         return told
+
+    def shift(self, int subscriber, uint32_t ssrc, uint32_t by):
+        cdef Subscriber *known
+        if not 0 <= subscriber < self.receiving.hosts:
+            raise ValueError(f"no subscriber {subscriber}")
+        known = &self.receiving.subscribers[subscriber]
+        if known.shift_count == FLOWS:
+            raise ValueError(f"more than {FLOWS} streams")
+        known.shifts[known.shift_count] = Shift(ssrc, by)
+        known.shift_count += 1
 
     def time_only(self, int first):
         self.receiving.timed = min(first, self.receiving.hosts)

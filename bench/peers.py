@@ -4,8 +4,8 @@ Publishers and subscribers are clients of their own: whoever talks and listens h
 do. A run goes `start`, all `publish`, all `subscribe` (each followed by the client's ICE and DTLS with the `Answer`),
 then media flows; `leave` comes at any moment, `stop` at the end.
 
-The generator's clients are ICE controlling, DTLS active, have the ufrag `LOCAL_UFRAG` and answer no checks (a server
-that is no ICE-lite agent must take that), and send what `PublishedTrack` says with the header extensions below.
+The generator's clients are ICE controlling, DTLS active, have `LOCAL_UFRAG` and `LOCAL_PWD`, answer the server's checks
+if it makes any, and send what `PublishedTrack` says with the header extensions below.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from shared.rtc.dtls import Fingerprint
 from shared.rtc.srtp import SrtpProfile
 
 LOCAL_UFRAG = "load"
+LOCAL_PWD = "the-same-for-all-of-them"
 """Of every client of the generator."""
 
 VIDEO_PAYLOAD_TYPE = 96
@@ -56,6 +57,9 @@ class Answer:
     pwd: str
     fingerprint: Fingerprint
     address: Address
+    restarted: Mapping[int, int] = field(default_factory=dict)
+    """Streams a subscriber will get whose RTP timestamps begin at 0 with the first frame published: SSRC to the SSRC of
+    the track. Those of others must be the published ones."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -12,10 +12,10 @@ import random
 import socket
 import struct
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from bench.generator import Generator
-from bench.peers import LOCAL_UFRAG, Address, Answer, PublishedTrack
+from bench.peers import LOCAL_PWD, LOCAL_UFRAG, Address, Answer, PublishedTrack
 from bench.relay_workloads import Media
 from shared.errors import BadPacket
 from shared.rtc import stun
@@ -93,7 +93,7 @@ class Client:
             case Traffic.DTLS:
                 self.dtls.feed(datagram)
             case Traffic.STUN:
-                self.answered.set()
+                self._take_stun(datagram)
             case Traffic.MEDIA if self._session is not None and not is_rtcp(datagram):
                 try:
                     self.received.append(self._session.unprotect(datagram))
@@ -101,6 +101,16 @@ class Client:
                     self.refused += 1
             case _:
                 pass
+
+    def _take_stun(self, datagram: bytes) -> None:
+        """An answer to our own check; or a check of a server that waits for an answer to go on."""
+        try:
+            check = stun.parse_check(datagram)
+        except BadPacket:
+            self.answered.set()
+            return
+        if self.remote is not None:
+            self.send(stun.binding_response(check, source=self.remote.address, password=LOCAL_PWD))
 
 
 class Load:
@@ -119,6 +129,7 @@ class Load:
         self.sock.bind(("0.0.0.0", 0))
         self.clients: dict[int, Client] = {}
         self.generator = Generator(self.sock.fileno(), FIRST_HOST, hosts, watched, gso=gso, gro=gro)
+        self._first_timestamps: dict[int, int] = {}
         self._consent: asyncio.Task[None] | None = None
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(self.generator.event_fd, self._take)
@@ -142,7 +153,7 @@ class Load:
         assert client.remote is not None
         publisher = self.generator.add_publisher(client.host, client.remote.address, client.keys)
         for track, media, phase_ns in tracks:
-            self.generator.add_track(
+            self._first_timestamps[track.ssrc] = self.generator.add_track(
                 publisher,
                 ssrc=track.ssrc,
                 payload_type=track.payload_type,
@@ -153,6 +164,11 @@ class Load:
                 phase_ns=phase_ns,
                 frames=media.frames,
             )
+
+    def expect(self, number: int, restarted: Mapping[int, int]) -> None:
+        """Know a subscriber's streams by what the server said of them (`Answer.restarted`)."""
+        for ssrc, published in restarted.items():
+            self.generator.shift(number, ssrc, self._first_timestamps[published])
 
     def go(self) -> None:
         """Media flows from now on; consent of all who are and will be connected is kept."""

@@ -178,6 +178,8 @@ class Run:
         """Handshakes at the same time; the server is asked one by one."""
         clients = [self.load.client(number, (self.settings.profile,)) for number, _ in people]
         answers = [await ask(client.dtls_fingerprint) for client, (_, ask) in zip(clients, people, strict=True)]
+        for (number, _), answer in zip(people, answers, strict=True):
+            self.load.expect(number, answer.restarted)
         await asyncio.gather(*(client.connect(answer) for client, answer in zip(clients, answers, strict=True)))
         return clients
 

@@ -17,11 +17,18 @@ cdef struct Flow:
     int64_t octets
     int64_t highest
     int64_t backwards
+    uint32_t shift              # what its timestamps lack of the published ones
+
+cdef struct Shift:
+    uint32_t ssrc
+    uint32_t by
 
 cdef struct Subscriber:
     uint32_t ssrcs[FLOWS]
     Flow flows[FLOWS]
     int flow_count
+    Shift shifts[FLOWS]         # known before the first packet
+    int shift_count
 
 cdef struct Waiting:
     uint32_t host
@@ -159,7 +166,7 @@ cdef void count_packet(Receiving *r, int subscriber, uint8_t *data, int length, 
     if at == known.flow_count:
         known.ssrcs[at] = ssrc
         known.flow_count += 1
-        flow[0] = Flow(ssrc, 0, 0, 0x10000 + sequence - 1, 0)
+        flow[0] = Flow(ssrc, 0, 0, 0x10000 + sequence - 1, 0, shift_of(known, ssrc))
     number = flow.highest + sequence_delta(sequence, <uint16_t>flow.highest)
     if number > flow.highest:
         flow.highest = number
@@ -168,7 +175,15 @@ cdef void count_packet(Receiving *r, int subscriber, uint8_t *data, int length, 
     flow.packets += 1
     flow.octets += length
     if subscriber < r.timed and arrived:
-        time_packet(r, read32(data + 4), data[1] & 0x7F, arrived)
+        time_packet(r, read32(data + 4) + flow.shift, data[1] & 0x7F, arrived)
+
+
+cdef uint32_t shift_of(Subscriber *known, uint32_t ssrc) noexcept nogil:
+    cdef int at
+    for at in range(known.shift_count):
+        if known.shifts[at].ssrc == ssrc:
+            return known.shifts[at].by
+    return 0
 
 
 cdef inline void time_packet(Receiving *r, uint32_t timestamp, int payload_type, int64_t arrived) noexcept nogil:
