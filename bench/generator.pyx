@@ -27,7 +27,7 @@ resolve_crypto(find_symbols())
 
 cdef enum:
     BATCHES = 4                 # received between two looks at the schedule
-    QUANTUM_NS = 100000         # frames due within it are sent together, a little late
+    QUANTUM_NS = 250000         # frames due within it are sent together, a little late
     NAP_NS = 500000             # longest time off the socket
 
 
@@ -94,6 +94,7 @@ cdef class Generator:
         cdef int batch, count
         cdef timespec nap
         nap.tv_sec = 0
+        pthread_setname_np(pthread_self(), b"sluice-load")
         with nogil:
             while not self.stopping:
                 pthread_mutex_lock(&self.mutex)

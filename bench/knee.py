@@ -85,7 +85,7 @@ def judge(figures: RelayFigures) -> Broken | None:
 
 
 def _limit(figures: RelayFigures) -> Limit:
-    if figures.generator_core_share > GENERATOR_FULL:
+    if figures.generator_core_share > GENERATOR_FULL or figures.generator_drops:
         return Limit.GENERATOR
     if figures.others_core_share > OTHERS_MATTER:
         return Limit.OTHERS

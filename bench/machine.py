@@ -48,6 +48,15 @@ def busy_seconds(cores: Collection[int]) -> float:
     return busy / tick
 
 
+def socket_drops(port: int) -> int:
+    """Datagrams that the UDP socket on all addresses with this port had no room for (`/proc/net/udp`)."""
+    for line in Path("/proc/net/udp").read_text().splitlines()[1:]:
+        words = line.split()
+        if words[1] == f"00000000:{port:04X}":
+            return int(words[-1])
+    return 0
+
+
 def others_share(cores: Collection[int]) -> float:
     """Of one core, what others spend right now; looks for half a second, in which the caller does nothing."""
     before = busy_seconds(cores)

@@ -12,7 +12,10 @@ Flow = tuple[int, int, int, int, int, int]
 """See `Generator.flows`."""
 
 Histogram = Sequence[tuple[int, int]]
-"""`(upper bound [us], packets)`, bounds rising."""
+"""`(upper bound [us], packets)`, bounds rising, empty buckets left out."""
+
+BUCKET_BEGINS = 8 / 9
+"""Of its upper bound, at the lowest: the plane's histogram has eight buckets an octave."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,6 +33,8 @@ class Reading:
     """CPU of the generator's process."""
     busy_s: float
     """CPU that anybody spent on the cores in use."""
+    overrun: int = 0
+    """Datagrams that found the generator's socket full."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,6 +70,8 @@ class RelayFigures:
     generator_core_share: float
     others_core_share: float
     """CPU that other programs took on the cores in use, of one core."""
+    generator_drops: int
+    """Packets that arrived and found the generator's socket full: lost, and not by the server."""
     late_frames: float
     """Share of the publishers' frames that the generator sent over 2 ms late."""
     verified: int
@@ -73,7 +80,7 @@ class RelayFigures:
     """Subscribers who joined while it was measured."""
     joins_per_s: float | None = None
     rss_kib_warm: float | None = None
-    """`churn`: memory of the server after a tenth of the joins and leaves, and after all of them."""
+    """`churn`: memory of the server after as many joins and leaves to warm up, and after those that are measured."""
     rss_kib_end: float | None = None
     drops: Mapping[str, int] = field(default_factory=dict)
     delays: Histogram = ()
@@ -99,12 +106,13 @@ def difference(first: Histogram, last: Histogram) -> list[tuple[int, int]]:
 
 
 def quantile(counts: Histogram, share: float) -> float:
-    """Milliseconds; 0 for an empty histogram."""
-    total, seen = sum(count for _, count in counts), 0
+    """Milliseconds, between a bucket's ends in proportion; 0 for an empty histogram."""
+    wanted, seen, below = share * sum(count for _, count in counts), 0, 0.0
     for bound, count in counts:
-        seen += count
-        if seen >= share * total:
-            return bound / 1000
+        if seen + count >= wanted:
+            begin = max(below, bound * BUCKET_BEGINS)
+            return (begin + (bound - begin) * (wanted - seen) / count) / 1000
+        seen, below = seen + count, bound
     return 0.0
 
 
@@ -121,10 +129,10 @@ def figures(
     server: str,
     profile: str,
     subscribers: int,
-    rss_bytes_before: int,
+    rss_bytes: int,
     verified: int,
 ) -> RelayFigures:
-    """`subscribers` were there all the time; `rss_bytes_before` is the server's memory without anybody."""
+    """`subscribers` were there all the time; `rss_bytes` is the memory they took."""
     elapsed = last.at - first.at
     came = received(first.flows, last.flows)
     forwarded = came if last.peer.forwarded is None else last.peer.forwarded - (first.peer.forwarded or 0)
@@ -151,10 +159,11 @@ def figures(
         delay_ms_p99=quantile(delays, 0.99),
         arrival_ms_p50=quantile(arrivals, 0.5),
         arrival_ms_p99=quantile(arrivals, 0.99),
-        rss_kib_per_subscriber=(first.peer.rss_bytes - rss_bytes_before) / 1024 / max(1, subscribers),
+        rss_kib_per_subscriber=rss_bytes / 1024 / max(1, subscribers),
         server_core_share=(user_s + sys_s) / elapsed,
         generator_core_share=generator_s / elapsed,
         others_core_share=max(0.0, last.busy_s - first.busy_s - user_s - sys_s - generator_s) / elapsed,
+        generator_drops=last.overrun - first.overrun,
         late_frames=(last.sent[3] - first.sent[3]) / max(1, frames),
         verified=verified,
         drops={

@@ -189,7 +189,8 @@ class Load:
         while True:
             round_of = [client for client in self.clients.values() if client.keys is not None]
             for client in round_of:
-                client.check()
+                if client.host in self.clients:
+                    client.check()
                 await asyncio.sleep(CHECK_EVERY_S / len(round_of))
             await asyncio.sleep(0.05)
 

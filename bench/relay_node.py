@@ -19,6 +19,7 @@ from bench.peers import ABS_SEND_TIME_ID, AUDIO_PAYLOAD_TYPE, MID_ID, VIDEO_PAYL
 from bench.stats import resident_bytes
 from sfu.plane.api import Codec, ConsumerSpec, ProducerSpec
 from sfu.plane.choice import PlaneKind, make_plane
+from sfu.plane.reference import ReferencePlane
 from sfu.shell.peer import PeerTransport
 from sfu.shell.udp import MediaPort
 from shared.rtc import rtp
@@ -130,7 +131,8 @@ async def serve(plane: PlaneKind, gso: bool) -> None:
     loop = asyncio.get_running_loop()
     lines = asyncio.StreamReader(limit=1 << 20)
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin)
-    print(json.dumps({"port": node.port.address[1]}), flush=True)
+    loaded = PlaneKind.REFERENCE if isinstance(node.port.plane, ReferencePlane) else PlaneKind.COMPILED
+    print(json.dumps({"port": node.port.address[1], "plane": loaded}), flush=True)
     while line := await lines.readline():
         print(json.dumps(await node.answer(json.loads(line))), flush=True)
 

@@ -19,6 +19,9 @@ COLORS = ("#1f6feb", "#d1731f")
 """Ours, and the other server's."""
 
 USER, SYSTEM, FLOOR, BAD, GRID = "#8fb8f6", "#1f4e9c", "#7a7a7a", "#c0392b", "#e4e4e4"
+MOST_SHOWN = 4
+"""Times its objective: what a delay axis shows at most."""
+
 WIDE, HIGH, DPI = 10.5, 4.6, 130
 
 
@@ -57,6 +60,7 @@ def plot_run(servers: Sequence[RelayFigures]) -> Figure:
         _delays(delays, one, color)
     _dress(delays, "forwarding delay [ms]", "share of packets [%]")
     delays.set_xscale("log")
+    delays.set_ylim(bottom=0)
     delays.xaxis.set_major_formatter("{x:g}")
     delays.axvline(MAX_P99_MS, color=BAD, linewidth=1, linestyle=":")
     delays.annotate(
@@ -77,24 +81,29 @@ def plot_knees(workload: str, unit: str, knees: Sequence[tuple[str, Knee]]) -> F
         sizes = [step.size for step in knee.steps]
         runs = [step.figures for step in knee.steps]
         style: dict[str, Any] = {"color": color, "marker": "o", "markersize": 4, "linewidth": 1.5}
-        delay.plot(sizes, [run.delay_ms_p99 for run in runs], label=f"{server}: {knee.size:,} {unit}", **style)
-        delay.plot(sizes, [run.delay_ms_p50 for run in runs], color=color, linewidth=1, alpha=0.5, linestyle="--")
+        thin: dict[str, Any] = {"color": color, "linewidth": 1, "linestyle": "--"}
+        delay.plot(sizes, [run.delay_ms_p99 for run in runs], label=f"{server}, p99", **style)
+        delay.plot(sizes, [run.delay_ms_p50 for run in runs], label="p50", **thin)
         lost.plot(sizes, [100 * run.loss for run in runs], **style)
-        cpu.plot(sizes, [100 * run.server_core_share for run in runs], **style)
-        cpu.plot(sizes, [100 * run.generator_core_share for run in runs], color=color, linewidth=1, linestyle=":")
+        cpu.plot(sizes, [100 * run.server_core_share for run in runs], label=server, **style)
+        cpu.plot(sizes, [100 * run.generator_core_share for run in runs], label="its generator", **thin)
         for axes in (delay, lost, cpu):
-            axes.axvline(knee.size, color=color, linewidth=1, alpha=0.5)
-    _dress(delay, "", "delay [ms]\np99 solid, p50 dashed")
+            axes.axvline(knee.size, color=color, linewidth=6, alpha=0.2)
+        delay.annotate(
+            f"{server} holds {knee.size:,}", (knee.size, 0), xycoords=("data", "axes fraction"), xytext=(-8, 6),
+            textcoords="offset points", ha="right", color=color, fontsize=9,
+        )  # fmt: skip
+    _dress(delay, "", "forwarding delay [ms]")
     _dress(lost, "", "loss [%]")
-    _dress(cpu, unit, "share of core [%]\nserver solid, generator dotted")
+    _dress(cpu, unit, "share of a core [%]")
     delay.axhline(MAX_P99_MS, color=BAD, linewidth=1, linestyle=":", label=f"objective: p99 under {MAX_P99_MS:g} ms")
-    lost.axhline(100 * MAX_LOSS, color=BAD, linewidth=1, linestyle=":")
-    delay.set_yscale("log")
-    delay.yaxis.set_major_formatter("{x:g}")
+    lost.axhline(100 * MAX_LOSS, color=BAD, linewidth=1, linestyle=":", label=f"objective: under {100 * MAX_LOSS:g} %")
+    delay.set_ylim(0, min(delay.get_ylim()[1], MOST_SHOWN * MAX_P99_MS))
     lost.set_yscale("symlog", linthresh=0.1)
     lost.yaxis.set_major_formatter("{x:g}")
     cpu.set_ylim(0, 105)
-    _legend(delay)
+    for axes in (delay, lost, cpu):
+        _legend(axes)
     return figure
 
 

@@ -28,7 +28,7 @@ def run_settings(workload: str, settings: RelaySettings, cores: Cores, *, second
         workload=chosen,
         size=settings.subscribers or chosen.size,
         seconds=settings.seconds or seconds,
-        joins=joins + joins // 10 if chosen.course is Course.CHURN else joins if chosen.course is Course.STORM else 0,
+        joins=2 * joins if chosen.course is Course.CHURN else joins if chosen.course is Course.STORM else 0,
         profile=PROFILES[settings.profile],
         cores=cores,
         gso=settings.sender_gso,

@@ -9,7 +9,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
-from bench.machine import Cores, busy_seconds
+from bench.machine import Cores, busy_seconds, socket_drops
 from bench.peers import Answer, Peer, PublishedTrack
 from bench.relay_figures import Reading, RelayFigures, figures
 from bench.relay_load import FIRST_HOST, Client, Load
@@ -70,6 +70,7 @@ class RunSettings:
     """Whether the generator's publishers send a frame as one."""
     gro: bool = False
     """Whether the generator takes received runs as one."""
+    warm_up_s: float = WARM_UP_S
     seed: int = 1
 
 
@@ -124,7 +125,8 @@ class Run:
                 await client.close()
                 await self.peer.leave(number)
             if start and start % 512 == 0:
-                self.say(f"{places[start]} of {self.settings.joins} have joined and left")
+                rss_mib = (await self.peer.stats()).rss_bytes / (1 << 20)
+                self.say(f"{places[start]} of {self.settings.joins} have joined and left: {rss_mib:.1f} MiB")
 
     async def read(self) -> Reading:
         peer = await self.peer.stats()
@@ -136,6 +138,7 @@ class Run:
             sent=self.load.generator.sent(),
             generator_s=time.process_time(),
             busy_s=busy_seconds(self.settings.cores.both),
+            overrun=socket_drops(self.load.address[1]),
         )
 
     def _publisher(self, place: int) -> tuple[int, Ask]:
@@ -204,8 +207,10 @@ async def _measure(run: Run) -> RelayFigures:
     await run.publish()
     await run.subscribe()
     run.load.go()
-    await asyncio.sleep(WARM_UP_S)
-    warm = settings.joins // 10 if settings.workload.course is Course.CHURN else 0
+    await asyncio.sleep(settings.warm_up_s)
+    watched = await run.peer.stats()
+    # As many as are measured: some of what a server keeps of a peer goes by time.
+    warm = settings.joins // 2 if settings.workload.course is Course.CHURN else 0
     await run.churn(range(warm))
     first = await run.read()
     match settings.workload.course:
@@ -224,7 +229,7 @@ async def _measure(run: Run) -> RelayFigures:
         server=run.peer.name,
         profile=settings.profile.value,
         subscribers=run.watching,
-        rss_bytes_before=empty.rss_bytes,
+        rss_bytes=watched.rss_bytes - empty.rss_bytes,
         verified=verify(run.load.clients[FIRST_HOST]),
     )
     told = replace(told, version=run.peer.version)

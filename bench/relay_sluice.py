@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
 
-from bench.peers import Address, Answer, PeerStats, PublishedTrack
+from bench.peers import Address, Answer, PeerMissing, PeerStats, PublishedTrack
 from shared.rtc.dtls import Fingerprint
 from shared.rtc.srtp import SrtpProfile
 
@@ -32,7 +32,7 @@ class SluicePeer:
         self._address: Address = ("127.0.0.1", 0)
 
     async def start(self, *, core: int | None, profile: SrtpProfile) -> None:
-        """Any profile is taken: the clients' offer decides."""
+        """Any profile is taken: the clients' offer decides. Raises `PeerMissing` when another plane is all there is."""
         pinned = "-" if core is None else str(core)
         self._process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "bench.relay_node", self._plane, "1" if self._gso else "0", pinned),
@@ -40,7 +40,10 @@ class SluicePeer:
             stdout=subprocess.PIPE,
             limit=1 << 22,
         )
-        self._address = ("127.0.0.1", (await self._answer())["port"])
+        told = await self._answer()
+        if told["plane"] != self._plane:
+            raise PeerMissing(name=f"the {self._plane} plane", remedy="see docs/performance.md on compiling it")
+        self._address = ("127.0.0.1", told["port"])
 
     async def publish(
         self, number: int, *, room: int, fingerprint: Fingerprint, tracks: Sequence[PublishedTrack]

@@ -41,6 +41,7 @@ _ROWS: tuple[_Row, ...] = (
     ("server's share of its core", lambda f: f"{f.server_core_share:.0%}"),
     ("generator's share of its core", lambda f: f"{f.generator_core_share:.0%}"),
     ("other programs, of one core", lambda f: f"{f.others_core_share:.0%}"),
+    ("lost by the generator", lambda f: f"{f.generator_drops:,}" if f.generator_drops else None),
     ("frames sent late", lambda f: f"{f.late_frames:.3%}"),
     ("packets checked", lambda f: f"{f.verified:,}"),
     ("dropped by the server", lambda f: ", ".join(f"{count:,} {kind}" for kind, count in f.drops.items()) or None),

@@ -11,6 +11,7 @@ cdef extern from *:
         in_addr ipi_spec_dst
         in_addr ipi_addr
     int IPPROTO_IP, IP_PKTINFO, UDP_GRO
+    pthread_t pthread_self() noexcept nogil
 
 
 cdef inline int64_t monotonic_ns() noexcept nogil:

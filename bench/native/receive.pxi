@@ -56,7 +56,6 @@ cdef struct Receiving:
     int room
     mmsghdr messages[RECEIVED]
     iovec vectors[RECEIVED]
-    sockaddr_in sources[RECEIVED]
     uint8_t controls[RECEIVED * CONTROLS]
     uint8_t *bytes
 
@@ -75,7 +74,6 @@ cdef int receiving_open(Receiving *r) noexcept nogil:
         r.vectors[at].iov_base = r.bytes + at * r.room
         r.vectors[at].iov_len = r.room
         memset(&r.messages[at], 0, sizeof(mmsghdr))
-        r.messages[at].msg_hdr.msg_name = &r.sources[at]
         r.messages[at].msg_hdr.msg_iov = &r.vectors[at]
         r.messages[at].msg_hdr.msg_iovlen = 1
         r.messages[at].msg_hdr.msg_control = r.controls + at * CONTROLS
@@ -97,7 +95,6 @@ cdef int receive(Receiving *r) noexcept nogil:
     cdef int64_t arrived
     cdef cmsghdr *control
     for at in range(RECEIVED):
-        r.messages[at].msg_hdr.msg_namelen = sizeof(sockaddr_in)
         r.messages[at].msg_hdr.msg_controllen = CONTROLS
     count = recvmmsg(r.fd, r.messages, RECEIVED, MSG_DONTWAIT, NULL)
     for at in range(count):

@@ -32,6 +32,7 @@ GOOD = RelayFigures(
     server_core_share=0.5,
     generator_core_share=0.5,
     others_core_share=0.0,
+    generator_drops=0,
     late_frames=0.0,
     verified=1,
 )
@@ -70,6 +71,7 @@ def test_the_search_never_passes_its_end() -> None:
         (LATE, (Objective.DELAY,), Limit.BURST),
         (replace(LATE, loss=0.5, server_core_share=0.97), (Objective.LOSS, Objective.DELAY), Limit.SERVER_CPU),
         (replace(LATE, server_core_share=0.97, generator_core_share=0.95), (Objective.DELAY,), Limit.GENERATOR),
+        (replace(GOOD, loss=0.01, generator_drops=1), (Objective.LOSS,), Limit.GENERATOR),
         (replace(LATE, others_core_share=0.5), (Objective.DELAY,), Limit.OTHERS),
     ],
 )

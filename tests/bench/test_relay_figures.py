@@ -30,7 +30,7 @@ def two_readings(**last: object) -> tuple[Reading, Reading]:
 
 def told(first: Reading, last: Reading) -> dict[str, object]:
     words = {"workload": "fanout", "server": "x", "profile": "p"}
-    return report_json(figures(first, last, subscribers=2, rss_bytes_before=1024, verified=1, **words), None)
+    return report_json(figures(first, last, subscribers=2, rss_bytes=2048, verified=1, **words), None)
 
 
 def test_loss_counts_only_what_flowed_at_both_readings() -> None:
@@ -51,9 +51,15 @@ def test_nothing_at_all_is_all_lost() -> None:
 
 
 def test_quantile_is_of_the_difference() -> None:
-    counts = difference([[100, 50]], [[100, 50], [1000, 98], [8000, 2]])
-    assert quantile(counts, 0.5) == 1.0
-    assert quantile(counts, 0.99) == 8.0
+    counts = difference([(100, 50)], [(100, 50), (900, 98), (8100, 2)])
+    assert counts == [(900, 98), (8100, 2)]
+
+
+def test_a_quantile_lies_between_its_buckets_ends() -> None:
+    counts = [(900, 100), (1000, 100), (9000, 2)]
+    assert quantile(counts, 50 / 202) == pytest.approx(0.85), "eight buckets an octave: it begins at 800 us"
+    assert quantile(counts, 150 / 202) == pytest.approx(0.95), "it begins where the one below ends"
+    assert quantile(counts, 1.0) == 9.0
     assert quantile([], 0.5) == 0
 
 
@@ -72,11 +78,11 @@ def test_a_server_that_counts_nothing_is_told_by_the_receivers() -> None:
     theirs = told(*two_readings())
     assert theirs["cpu_us_per_packet"] == pytest.approx(400.0)
     assert theirs["packets_per_send"] is None
-    assert theirs["delay_ms_p99"] == theirs["arrival_ms_p99"] == 0.05
+    assert theirs["delay_ms_p99"] == theirs["arrival_ms_p99"] == pytest.approx(0.05, rel=0.01)
 
 
 def test_a_servers_own_delays_come_before_the_generators() -> None:
-    assert told(*two_readings(delays=[(2000, 5)]))["delay_ms_p99"] == 2.0
+    assert told(*two_readings(delays=[(2000, 5)]))["delay_ms_p99"] == pytest.approx(2.0, rel=0.01)
 
 
 def test_json_has_the_keys_that_were_promised() -> None:
@@ -87,7 +93,7 @@ def test_json_has_the_keys_that_were_promised() -> None:
 
 def test_medians_are_of_each_figure_by_itself() -> None:
     first, last = two_readings(forwarded=1000)
-    base = figures(first, last, workload="w", server="s", profile="p", subscribers=2, rss_bytes_before=0, verified=7)
+    base = figures(first, last, workload="w", server="s", profile="p", subscribers=2, rss_bytes=0, verified=7)
     rounds = [replace(base, cpu_us_per_packet=cpu, delay_ms_p99=p99) for cpu, p99 in ((3, 1.0), (1.0, 2.0), (2.0, 9.0))]
     rounds = [replace(one, cpu_us_per_packet=float(one.cpu_us_per_packet)) for one in rounds]
     assert (median(rounds).cpu_us_per_packet, median(rounds).delay_ms_p99) == (2.0, 2.0)
@@ -97,7 +103,7 @@ def test_medians_are_of_each_figure_by_itself() -> None:
 
 def test_the_ratio_is_theirs_over_ours() -> None:
     first, last = two_readings(forwarded=1000)
-    ours = figures(first, last, workload="w", server="s", profile="p", subscribers=2, rss_bytes_before=0, verified=7)
+    ours = figures(first, last, workload="w", server="s", profile="p", subscribers=2, rss_bytes=0, verified=7)
     theirs = replace(ours, server="other", cpu_us_per_packet=12 * ours.cpu_us_per_packet)
     assert report_json(ours, theirs)["cpu_ratio"] == pytest.approx(12)
     assert report_json(ours, theirs)["peer"]["server"] == "other"
