@@ -20,6 +20,9 @@ from tests.bench.janus_installed import need_janus
 
 GCM, CM = SrtpProfile.AEAD_AES_128_GCM, SrtpProfile.AES128_CM_SHA1_80
 
+ENDLESS_US = 100_000
+"""The last bucket of the delays."""
+
 
 async def run(workload: str, size: int, profile: SrtpProfile = GCM) -> RelayFigures:
     settings = RunSettings(
@@ -40,9 +43,10 @@ def check(figures: RelayFigures) -> None:
     assert figures.cpu_us_per_packet == pytest.approx(figures.cpu_us_user + figures.cpu_us_sys)
     assert figures.cpu_us_per_packet > 0
     assert figures.rss_kib_per_subscriber > 0
-    timed = sum(count for _, count in figures.delays) / figures.seconds
-    assert timed == pytest.approx(figures.packets_out_per_s, rel=0.3), "the delay is of all packets, not of some"
-    assert figures.arrival_ms_p50 < 100, "frames that are not told apart look as late as can be"
+    timed = sum(count for _, count in figures.delays)
+    assert timed / figures.seconds == pytest.approx(figures.packets_out_per_s, rel=0.3), "all packets have a delay"
+    endless = sum(count for bound, count in figures.delays if bound >= ENDLESS_US)
+    assert endless < timed / 2, "frames that are taken for others look as late as can be"
     assert not figures.drops
     assert figures.version.startswith("Janus ")
 
