@@ -20,6 +20,10 @@ MAX_BITRATE_BPS = 100_000_000
 """What Janus tells publishers by REMB; the generator does not listen, so that this only must not be in its way."""
 
 
+_LIBRARIES = ("libnice", "libsrtp", "crypto")
+"""Those that a packet passes through."""
+
+
 def room_request(room: int) -> dict[str, Any]:
     """Makes a room in which nothing is done beside forwarding: no audio levels, no key frames asked for by the clock,
     no news of who joins. Header extensions are those of the publisher's offer."""
@@ -136,11 +140,13 @@ class JanusPeer:
 
 
 def version_of(info: dict[str, Any]) -> str:
-    """`Janus 1.1.2, libnice 0.1.21, libsrtp2 2.5.0, …` from its answer to `info`."""
-    libraries = info.get("dependencies", {})
-    return ", ".join(
-        [f"Janus {info.get('version_string', '?')}", *(f"{name} {number}" for name, number in libraries.items())]
-    )
+    """`Janus 1.1.2, libnice 0.1.21, libsrtp2 2.5.0, …` out of its answer to `info`."""
+    libraries = [
+        number if number.startswith(name) else f"{name} {number}"
+        for name, number in info.get("dependencies", {}).items()
+        if name in _LIBRARIES
+    ]
+    return ", ".join([f"Janus {info.get('version_string', '?')}", *libraries])
 
 
 def _id(room: int) -> int:

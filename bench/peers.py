@@ -85,6 +85,8 @@ class Peer(Protocol):
     """A media server on this machine. Numbers of publishers and subscribers are the caller's, one space for both."""
 
     name: str
+    version: str
+    """Of it and of what it is made of, once it has started; empty: this project's own."""
 
     async def start(self, *, core: int | None, profile: SrtpProfile) -> None:
         """Run, pinned to a core unless None. Raises `PeerMissing` when it is not installed."""

@@ -43,6 +43,8 @@ class RelayFigures:
 
     workload: str
     server: str
+    version: str = ""
+    """Of another server and the libraries it is made of."""
     subscribers: int
     profile: str
     seconds: float

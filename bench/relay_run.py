@@ -232,6 +232,7 @@ async def _measure(run: Run) -> RelayFigures:
         rss_bytes=watched.rss_bytes - empty.rss_bytes,
         verified=verify(run.load.clients[FIRST_HOST]),
     )
+    told = replace(told, version=run.peer.version)
     joined = settings.joins - warm
     if settings.workload.course is not Course.STEADY:
         told = replace(told, joins=joined, joins_per_s=joined / told.seconds)

@@ -23,6 +23,7 @@ class SluicePeer:
     """One SFU's media port; `plane` is a `PlaneKind`."""
 
     name = "sluice"
+    version = ""
 
     def __init__(self, *, plane: str = "compiled", gso: bool = True) -> None:
         self._plane = plane

@@ -65,6 +65,8 @@ def report_text(ours: RelayFigures, peer: RelayFigures | None) -> str:
         if any(one is not None for one in cells):
             lines.append(f"{label:31}" + "".join(f"{(one or '–').strip():>20}" for one in cells))
     if peer is not None:
+        if peer.version:
+            lines.append(f"{peer.server} is {peer.version}")
         lines.append(f"{peer.server} takes {ratio(ours, peer):.1f} x the CPU per forwarded packet")
     return "\n".join(lines)
 

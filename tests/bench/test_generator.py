@@ -150,3 +150,31 @@ def test_the_floor_sends_every_run_to_everybody() -> None:
         assert flows[0][3] == 1040 * flows[0][2]
         assert flows[1][3] == 120 * flows[1][2]
         assert all(flow[4] - 0x10000 + 1 == flow[2] for flow in flows.values()), "nothing is missing"
+
+
+def test_frames_are_found_again_where_the_server_began_timestamps_anew() -> None:
+    """Two tracks that are told apart by timestamps, of which the first is silent: what begins at 0 seems its."""
+    ours, _ = keys(SrtpProfile.AEAD_AES_128_GCM)
+    with (
+        running(hosts=1, watched=0) as (generator, port),
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server,
+    ):
+        server.bind(("127.0.0.1", 0))
+        server.settimeout(WITHIN_S)
+        publisher = generator.add_publisher(FIRST_HOST + 7, server.getsockname(), ours)
+        track = {"payload_type": 96, "mid": "v", "sequence": 0, "first_frame": 10, "frames": [[500]]}
+        generator.add_track(publisher, ssrc=1, interval_ns=10**12, phase_ns=10**12, **track)
+        first = generator.add_track(publisher, ssrc=2, interval_ns=10**9, phase_ns=0, **track)
+        generator.shift(0, 9, first)
+        generator.go()
+        frame = rtp.parse(server.recv(2048))
+        assert frame.timestamp == first
+        told = struct.pack("!BBHII", 0x80, 96, 1, frame.timestamp - first, 9) + b"x"
+        server.sendto(told, (host(0), port))
+        deadline = time.monotonic() + WITHIN_S
+        while not generator.flows() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert sum(count for _, count in generator.arrivals()) == 1
+        assert generator.untimed == 0
+        with pytest.raises(ValueError, match="no subscriber"):
+            generator.shift(1, 9, first)
