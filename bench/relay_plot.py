@@ -80,6 +80,7 @@ def plot_knees(workload: str, unit: str, knees: Sequence[tuple[str, Knee]]) -> F
     figure = _figure(high=7.2)
     figure.suptitle(f"{workload}: how many {unit} one core holds")
     delay, lost, cpu = figure.subplots(3, 1, sharex=True, height_ratios=(2, 1, 1))
+    largest = max(step.size for _, knee in knees for step in knee.steps)
     for color, (server, knee) in zip(COLORS, knees, strict=False):
         sizes = [step.size for step in knee.steps]
         runs = [step.figures for step in knee.steps]
@@ -93,8 +94,9 @@ def plot_knees(workload: str, unit: str, knees: Sequence[tuple[str, Knee]]) -> F
         for axes in (delay, lost, cpu):
             axes.axvline(knee.size, color=color, linewidth=6, alpha=0.2)
         delay.annotate(
-            f"{server} holds {knee.size:,}", (knee.size, 0), xycoords=("data", "axes fraction"), xytext=(-8, 6),
-            textcoords="offset points", ha="right", color=color, fontsize=9,
+            f"{server} holds {knee.size:,}", (knee.size, 0), xycoords=("data", "axes fraction"),
+            xytext=(8 if knee.size < largest / 2 else -8, 6), textcoords="offset points",
+            ha="left" if knee.size < largest / 2 else "right", color=color, fontsize=9,
         )  # fmt: skip
     _dress(delay, "", "forwarding delay [ms]")
     _dress(lost, "", "loss [%]")
@@ -167,7 +169,7 @@ def _cpu(axes: Axes, servers: Sequence[RelayFigures]) -> None:
 
 def _legend(axes: Axes) -> None:
     """Above the axes, where nothing is drawn."""
-    axes.legend(frameon=False, fontsize=8, loc="lower left", bbox_to_anchor=(-0.02, 0.99), ncols=3)
+    axes.legend(frameon=False, fontsize=8, loc="lower left", bbox_to_anchor=(-0.02, 0.99), ncols=6)
 
 
 def _dress(axes: Axes, x: str, y: str) -> None:
