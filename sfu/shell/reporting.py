@@ -118,7 +118,8 @@ class Reporting:
 
 def make_reporter(config: SfuConfig, *, ws_port: int) -> Reporter:
     """The reporter of an SFU with these settings."""
-    parts = urlsplit(config.announced_ws or f"ws://{config.ips()[0]}:{ws_port}")
+    first = config.ips()[0]
+    parts = urlsplit(config.announced_ws or f"ws://{f'[{first}]' if ':' in first else first}:{ws_port}")
     capacities = Capacities(
         egress_mbps=config.egress_ceiling_mbps,
         streams=config.stream_ceiling,

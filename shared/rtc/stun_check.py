@@ -87,7 +87,7 @@ def is_indication(datagram: bytes) -> bool:
     if not HEAD.size <= len(datagram) <= MAX_MESSAGE:
         return False
     kind, length, cookie, _ = HEAD.unpack_from(datagram)
-    return kind == BINDING_INDICATION and cookie == COOKIE and length == len(datagram) - HEAD.size
+    return bool(kind == BINDING_INDICATION and cookie == COOKIE and length == len(datagram) - HEAD.size)
 
 
 def verify(check: Check, password: str) -> bool:
