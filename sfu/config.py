@@ -11,9 +11,9 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from sfu.core.drain_bounds import DrainBounds
-from sfu.core.load import Ceilings
 from sfu.plane.choice import PlaneKind
 from shared.errors import BadSetting
+from shared.load import Ceilings
 from shared.tokens import check_secret
 
 

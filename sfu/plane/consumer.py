@@ -227,6 +227,9 @@ class Consumer:
             out_index = self.highest_out + sequence_delta(sequence, self.highest_out & 0xFFFF)
             found = self._spans.locate(out_index) if out_index <= self.highest_out else None
             packet = found[0].ring.get(found[1]) if found is not None else None
+            if found is not None and packet is None and found[1] in found[0].missing:
+                self._context.drops[DropReason.RESEND_AWAITED] += 1
+                continue
             if found is None or packet is None:
                 self._unanswered += 1
                 self._context.drops[DropReason.RESEND_UNKNOWN] += 1

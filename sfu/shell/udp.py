@@ -215,7 +215,7 @@ class MediaPort:
         outcome = self.ice.receive(datagram, address, now=now)
         if isinstance(outcome, IceDrop):
             self.drops[outcome] += 1
-            if outcome is not IceDrop.MALFORMED:
+            if outcome not in (IceDrop.MALFORMED, IceDrop.INDICATION):
                 self._trouble.warning(outcome.value, f"a connectivity check from {address[0]} was not answered")
             return
         if outcome.moved_to is not None:
@@ -259,10 +259,17 @@ class MediaPort:
         self.plane.tick(now=now)
         if now >= self._consent_at:
             self._consent_at = now + CONSENT_EVERY_S
-            for peer in self.ice.silent(now=now):
-                if (user := self._users.get(peer)) is not None:
-                    user.consent_lost()
+            self._end_the_silent(now)
         self._deliver_events()
+
+    def _end_the_silent(self, now: float) -> None:
+        if self.ice.silent(now=now):
+            for peer in self.plane.snapshot().peers:
+                if peer.last_heard is not None:
+                    self.ice.heard(peer.peer, at=peer.last_heard)
+        for silent in self.ice.silent(now=now):
+            if (user := self._users.get(silent)) is not None:
+                user.consent_lost()
 
     def _deliver_events(self) -> None:
         events = self.plane.events()

@@ -300,3 +300,18 @@ async def test_metrics_have_only_bounded_labels(sfu: Sfu) -> None:
     drops = families["sluice_sfu_media_drops"].samples
     assert [(sample.labels, sample.value) for sample in drops] == [({"reason": "unreadable"}, 1)]
     assert "sluice_sfu_media_forwarded" in families
+
+
+async def test_a_peer_that_sends_media_but_no_checks_stays(sfu: Sfu, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As GStreamer does: it stops checking once a pair is nominated."""
+    monkeypatch.setattr("sfu.core.ice_lite.CONSENT_S", 2.0)
+    talker, talking = await sfu.connect()
+    _, silent = await sfu.connect()
+    report = rtcp.receiver_report(1, ())
+
+    def silent_is_gone() -> bool:
+        talker.send_rtcp(report)
+        return silent.ended == [(PeerEnd.CONSENT_LOST, "")]
+
+    await until(silent_is_gone)
+    assert talking.ended == []

@@ -226,6 +226,9 @@ cdef void consumer_nack(Engine *engine, Consumer *consumer, uint16_t sequence, d
                 break
     if span != NULL and span.source != NULL:
         packet = ring_get(span.source, out_index - span.shifts.sequence)
+        if packet == NULL and missing_find(&span.source.missing, out_index - span.shifts.sequence) >= 0:
+            engine.totals.drops[RESEND_AWAITED] += 1
+            return
     if packet == NULL:
         consumer.unanswered += 1
         engine.totals.drops[RESEND_UNKNOWN] += 1
