@@ -80,7 +80,7 @@ class RelayFigures:
     """Subscribers who joined while it was measured."""
     joins_per_s: float | None = None
     rss_kib_warm: float | None = None
-    """`churn`: memory of the server after as many joins and leaves to warm up, and after those that are measured."""
+    """`churn`: memory of the server after joins and leaves to warm up, and after those that are measured."""
     rss_kib_end: float | None = None
     drops: Mapping[str, int] = field(default_factory=dict)
     delays: Histogram = ()

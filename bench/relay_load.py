@@ -18,7 +18,7 @@ from bench.generator import Generator
 from bench.peers import LOCAL_PWD, LOCAL_UFRAG, Address, Answer, PublishedTrack
 from bench.relay_workloads import Media
 from shared.errors import BadPacket
-from shared.rtc import stun
+from shared.rtc import stun, stun_check
 from shared.rtc.demux import Traffic, classify, is_rtcp
 from shared.rtc.dtls import DtlsTransport, Fingerprint, process_certificate
 from shared.rtc.srtp import SrtpKeys, SrtpProfile, SrtpSession
@@ -105,12 +105,12 @@ class Client:
     def _take_stun(self, datagram: bytes) -> None:
         """An answer to our own check; or a check of a server that waits for an answer to go on."""
         try:
-            check = stun.parse_check(datagram)
+            check = stun_check.parse_check(datagram)
         except BadPacket:
             self.answered.set()
             return
         if self.remote is not None:
-            self.send(stun.binding_response(check, source=self.remote.address, password=LOCAL_PWD))
+            self.send(stun_check.binding_response(check, source=self.remote.address, password=LOCAL_PWD))
 
 
 class Load:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench.knee import MAX_LOSS, MAX_P99_MS, Knee
-from bench.relay_figures import RelayFigures
+from bench.relay_figures import BUCKET_BEGINS, Histogram, RelayFigures
 from shared.errors import SluiceError
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ COLORS = ("#1f6feb", "#d1731f")
 """Ours, and the other server's."""
 
 USER, SYSTEM, FLOOR, BAD, GRID = "#8fb8f6", "#1f4e9c", "#7a7a7a", "#c0392b", "#e4e4e4"
+BIN_GROWTH = 1.1
 MOST_SHOWN = 4
 """Times its objective: what a delay axis shows at most."""
 
@@ -59,9 +61,10 @@ def plot_run(servers: Sequence[RelayFigures]) -> Figure:
     for color, one in zip(COLORS, servers, strict=False):
         _delays(delays, one, color)
     _dress(delays, "forwarding delay [ms]", "share of packets [%]")
-    delays.set_xscale("log")
+    delays.set_xscale("log", subs=(2, 5))
     delays.set_ylim(bottom=0)
-    delays.xaxis.set_major_formatter("{x:g}")
+    for formatter in (delays.xaxis.set_major_formatter, delays.xaxis.set_minor_formatter):
+        formatter("{x:g}")
     delays.axvline(MAX_P99_MS, color=BAD, linewidth=1, linestyle=":")
     delays.annotate(
         f"{MAX_P99_MS:g} ms", (MAX_P99_MS, 1), xycoords=("data", "axes fraction"), xytext=(4, -12),
@@ -118,19 +121,30 @@ def _figure(*, high: float = HIGH) -> Figure:
 
 
 def _delays(axes: Axes, figures: RelayFigures, color: str) -> None:
-    total = sum(count for _, count in figures.delays)
-    below = 0.0
-    for bound, count in figures.delays:
-        # Empty buckets are left out, and each ends an eighth above its beginning or less.
-        left, right = max(below, bound / 1.125 / 1000), bound / 1000
-        axes.fill_between([left, right], 100 * count / total, color=color, alpha=0.35, linewidth=0, step="post")
-        below = right
+    if figures.delays:
+        shares, edges = rebinned(figures.delays)
+        axes.stairs([100 * share for share in shares], edges, fill=True, alpha=0.35, color=color)
     axes.axvline(
         figures.delay_ms_p99,
         color=color,
         linewidth=1.5,
         label=f"{figures.server}: p50 {figures.delay_ms_p50:.2f} ms, p99 {figures.delay_ms_p99:.2f} ms",
     )
+
+
+def rebinned(counts: Histogram) -> tuple[list[float], list[float]]:
+    """Shares, and the edges [ms] of bins that are the same for every histogram: each a tenth wider than the last."""
+    whole = sum(count for _, count in counts)
+    first = math.floor(math.log(counts[0][0] * BUCKET_BEGINS, BIN_GROWTH))
+    last = math.ceil(math.log(counts[-1][0], BIN_GROWTH))
+    shares, below = [0.0] * (last - first), 0.0
+    for bound, count in counts:
+        begin = max(below, bound * BUCKET_BEGINS)
+        for place in range(len(shares)):
+            left, right = BIN_GROWTH ** (first + place), BIN_GROWTH ** (first + place + 1)
+            shares[place] += count / whole * max(0.0, min(right, bound) - max(left, begin)) / (bound - begin)
+        below = bound
+    return shares, [BIN_GROWTH ** (first + place) / 1000 for place in range(len(shares) + 1)]
 
 
 def _cpu(axes: Axes, servers: Sequence[RelayFigures]) -> None:

@@ -10,7 +10,7 @@ from bench.machine import Cores
 from bench.peers import Peer, peer_named
 from bench.relay_figures import RelayFigures, median
 from bench.relay_floor import measure_floor
-from bench.relay_run import RunSettings, Say, measure
+from bench.relay_run import WARM_UP_JOINS, RunSettings, Say, measure
 from bench.relay_settings import MOST, PROFILES, RelaySettings
 from bench.relay_sluice import SluicePeer
 from bench.relay_text import step_text
@@ -28,7 +28,11 @@ def run_settings(workload: str, settings: RelaySettings, cores: Cores, *, second
         workload=chosen,
         size=settings.subscribers or chosen.size,
         seconds=settings.seconds or seconds,
-        joins=2 * joins if chosen.course is Course.CHURN else joins if chosen.course is Course.STORM else 0,
+        joins=(1 + WARM_UP_JOINS) * joins
+        if chosen.course is Course.CHURN
+        else joins
+        if chosen.course is Course.STORM
+        else 0,
         profile=PROFILES[settings.profile],
         cores=cores,
         gso=settings.sender_gso,

@@ -31,6 +31,9 @@ SETTLE_S = 0.3
 STORM_S = 1.0
 """A storm's figures are of at least so long: a hundred joins may take less."""
 
+WARM_UP_JOINS = 2
+"""`churn` warms up with so many times the joins that are measured: an interpreter's memory takes a while to settle."""
+
 STAY_S = 0.02
 """How long somebody who joins in `churn` stays."""
 
@@ -64,6 +67,7 @@ class RunSettings:
     """Subscribers, or rooms."""
     seconds: float
     joins: int
+    """Who joins later, those that warm up included."""
     profile: SrtpProfile
     cores: Cores
     gso: bool = False
@@ -209,8 +213,9 @@ async def _measure(run: Run) -> RelayFigures:
     run.load.go()
     await asyncio.sleep(settings.warm_up_s)
     watched = await run.peer.stats()
-    # As many as are measured: some of what a server keeps of a peer goes by time.
-    warm = settings.joins // 2 if settings.workload.course is Course.CHURN else 0
+    warm = 0
+    if settings.workload.course is Course.CHURN:
+        warm = settings.joins * WARM_UP_JOINS // (1 + WARM_UP_JOINS)
     await run.churn(range(warm))
     first = await run.read()
     match settings.workload.course:

@@ -38,7 +38,7 @@ class RelaySettings:
     plot: Path | None = None
     """Draw a PNG: of a run its delays and where the CPU went, of a search the curve over size."""
     joins: int | None = None
-    """How many join in `storm` (default 100), or join and leave in `churn` (default 2,000, and as many to warm up)."""
+    """How many join in `storm` (default 100), or join and leave in `churn` (default 2,000, after twice as many)."""
     gso: bool = True
     """Whether our SFU sends runs of datagrams as one (UDP GSO)."""
     gro: bool = False

@@ -62,8 +62,8 @@ async def test_a_storm_is_told_by_those_who_were_there_before() -> None:
 
 
 async def test_churn_tells_memory_before_and_after() -> None:
-    figures = await run(small("churn", 2, joins=40))
-    assert figures.joins == 20, "half of them were to warm up"
+    figures = await run(small("churn", 2, joins=60))
+    assert figures.joins == 20, "the others were to warm up"
     assert figures.rss_kib_warm is not None
     assert figures.rss_kib_end is not None
     assert figures.rss_kib_warm > 1000

@@ -10,7 +10,7 @@ import pytest
 from bench import relay
 from bench.knee import Step, judge, knee_of
 from bench.peers import PeerMissing, peer_named
-from bench.relay_plot import draw, plot_knees, plot_run
+from bench.relay_plot import draw, plot_knees, plot_run, rebinned
 from bench.relay_settings import RelaySettings
 from bench.relay_workloads import BURST, SMALL_BURST, WORKLOADS, unit, webcam
 from shared.errors import BadSetting
@@ -67,6 +67,16 @@ def test_nobody_in_a_room_gets_themselves() -> None:
         assert number not in subscriber.publishers
         assert {setup.publishers[other].room for other in subscriber.publishers} == {subscriber.room}
     assert (unit("rooms"), unit("fanout")) == ("rooms", "subscribers")
+
+
+def test_histograms_of_different_buckets_get_the_same_bins() -> None:
+    fine = [(bound, 1) for bound in range(1050, 2001, 50)]
+    coarse = [(1500, 10), (2000, 10)]
+    (fine_shares, fine_edges), (coarse_shares, coarse_edges) = rebinned(fine), rebinned(coarse)
+    assert sum(fine_shares) == pytest.approx(1) == sum(coarse_shares)
+    assert set(fine_edges) & set(coarse_edges), "edges are the same"
+    assert fine_edges[0] <= 1.05 * 8 / 9 < fine_edges[1]
+    assert fine_edges[-2] < 2.0 <= fine_edges[-1]
 
 
 def test_pictures_are_drawn(tmp_path: Path) -> None:
