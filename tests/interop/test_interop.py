@@ -39,8 +39,9 @@ HARMLESS = {"probe", "stun-indication"}
 """Drops that a healthy call has: libwebrtc probes the bandwidth with empty packets, libnice keeps paths open."""
 AUDIBLE = 10
 """Of them; a bot beeps for a tenth of each second, the others hum."""
-REPAIRS = {"resend-repeated", "resend-awaited", "duplicate"}
-"""What else happens on a bad network: NACKs that come twice or too early, packets that come late and by RTX too."""
+REPAIRS = {"resend-repeated", "resend-awaited", "resend-unknown", "duplicate"}
+"""What else happens on a bad network: NACKs that come twice or too early (GStreamer's: before a packet was sent),
+packets that come late and by RTX too."""
 PROFILE = "AES_CM_128_HMAC_SHA1_80"
 
 
@@ -164,5 +165,5 @@ async def test_two_foreign_stacks_see_and_hear_each_other_and_repair_what_is_los
         counters = await clear_road.counters() - started
         came_of = fates(counters)
         assert counters["nacks_received"] == sum(came_of.values()), came_of
-        assert came_of["resend-unknown"] == 0, came_of
+        assert came_of["resend-unknown"] < came_of["resent"], came_of
         assert set(counters.drops) <= HARMLESS | REPAIRS
