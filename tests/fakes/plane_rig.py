@@ -103,7 +103,20 @@ class Rig:
         )
         assert self.plane.produce(spec, now=self.now)
 
-    def consume(self, consumer: int, peer: int, producer: int, *, codec: str = "VP8", rtx: bool = True) -> None:
+    def consume(
+        self,
+        consumer: int,
+        peer: int,
+        producer: int,
+        *,
+        codec: str = "VP8",
+        rtx: bool = True,
+        transport_cc: int | None = None,
+    ) -> None:
+        """`transport_cc` is the id of transport-wide sequence numbers towards the peer."""
+        extensions = {rtp.ORIENTATION_URI: 5, rtp.ABS_SEND_TIME_URI: 7, rtp.AUDIO_LEVEL_URI: 6}
+        if transport_cc is not None:
+            extensions[rtp.TRANSPORT_CC_URI] = transport_cc
         spec = ConsumerSpec(
             consumer=consumer,
             peer=peer,
@@ -113,7 +126,7 @@ class Rig:
             codec=codec,
             rtx_ssrc=6000 + consumer if rtx else None,
             rtx_payload_type=101 if rtx else None,
-            extensions={rtp.ORIENTATION_URI: 5, rtp.ABS_SEND_TIME_URI: 7, rtp.AUDIO_LEVEL_URI: 6},
+            extensions=extensions,
             cname="room",
         )
         assert self.plane.consume(spec, now=self.now)

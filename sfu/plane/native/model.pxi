@@ -17,6 +17,7 @@ cdef enum:
     TAG = 16
     WINDOW_WORDS = 16           # 1024 packets of replay window
     MAX_PENDING = 64            # packets of a producer that wait for the tick
+    ARRIVALS = 2048             # transport-wide numbers remembered, as sfu.core.arrivals; a power of two
     REPLACED = 2                # a route's value for an SSRC that was replaced and must not be bound again
 
 cdef struct Peer
@@ -31,9 +32,10 @@ cdef enum:  # DropKind
 
 cdef enum:  # EventKind
     PRODUCER_FLOWING, PRODUCER_SILENT, PRODUCER_RESUMED, PRODUCER_ENDED, CONSUMER_FLOWING, LAYER_SWITCHED, PEER_HEARD
+    DELIVERY_REPORTED
 
 cdef enum:  # TimerKind
-    WATCH, RETRY_NACK, RETRY_KEYFRAME, SENDER_REPORT, RECEIVER_REPORT, EARLY_REPORT
+    WATCH, RETRY_NACK, RETRY_KEYFRAME, SENDER_REPORT, RECEIVER_REPORT, EARLY_REPORT, TRANSPORT_FEEDBACK
 
 cdef enum:  # CodecKind
     CODEC_NONE, CODEC_OTHER, CODEC_VP8, CODEC_H264
@@ -47,10 +49,20 @@ cdef struct Address:
     uint64_t low
     uint64_t port               # with the family above it
 
+cdef struct DeliveredPacket:
+    double sent_at
+    int64_t ticks               # of arrival
+    uint32_t ssrc
+    uint16_t size
+    bint arrived
+
 cdef struct Event:
     int kind
     int64_t subject
     Name rid
+    double at                   # of a DELIVERY_REPORTED, as what follows; the event owns the packets
+    DeliveredPacket *packets
+    int packet_count
 
 cdef struct Raw:
     Address source
@@ -106,6 +118,7 @@ cdef struct Header:
 cdef struct Plan:
     uint8_t copied[256]         # incoming id -> outgoing id, 0: not copied
     uint8_t stamped             # id of abs-send-time, 0: none
+    uint8_t sequenced           # id of the transport-wide sequence number, which comes first; 0: none
 
 cdef struct Packet:
     int references
@@ -296,6 +309,46 @@ cdef struct Consumer:
     double fraction_lost
     uint64_t flushed            # the flush that has served it
 
+cdef struct Arrivals:
+    bint on
+    int64_t highest
+    int64_t next                # the first that the next feedback tells of
+    int waiting
+    double first_at
+    uint32_t ssrc               # of the packet noted last
+    int64_t ticks[ARRIVALS]
+
+cdef struct SentPacket:
+    double at
+    uint32_t ssrc
+    uint16_t size
+    uint16_t state
+
+cdef struct Delivery:
+    SentPacket *ring            # NULL before a consumer has negotiated transport-wide sequence numbers
+    int64_t room
+    int64_t next
+    int64_t first               # the oldest remembered
+    int64_t told                # the newest that a feedback told of
+    int64_t feedbacks
+    int64_t acknowledged
+    int64_t acknowledged_bytes
+    int64_t lost
+    bint has_reference
+    int64_t reference
+    bint rate_on
+    int64_t rate_start
+    int64_t rate_newest
+    int64_t rate_bytes
+    bint has_rate
+    int64_t rate_bps
+
+cdef struct Reported:
+    bint wanted
+    int room
+    int count
+    DeliveredPacket *packets
+
 cdef struct Gcm:
     void *context               # EVP_CIPHER_CTX with its key set
     uint8_t salt[12]
@@ -324,6 +377,12 @@ cdef struct Peer:
     double last_heard
     bint reporting
     bint report_pending
+    uint8_t transport_cc        # id of the transport-wide sequence number in what it sends, 0: none
+    Arrivals *arrivals
+    bint feedback_timer
+    int64_t feedbacks_sent
+    Delivery delivery
+    bint follows_delivery
     int64_t packets_in
     int64_t bytes_in
     int64_t packets_out
@@ -360,6 +419,7 @@ cdef enum:
 cdef struct Totals:
     int64_t packets_in, bytes_in, packets_out, bytes_out, forwarded, forwarded_bytes
     int64_t nacks_sent, nacks_received, plis_sent, plis_received, rtx_received, resent
+    int64_t feedbacks_sent, feedbacks_received
     int64_t wakes, raws
     int64_t drops[DROP_KINDS]
 
@@ -393,6 +453,7 @@ cdef struct Engine:
     Event *events
     int event_count
     int event_room
+    int delivery_events
     Raw *raws
     int raw_count
     int raw_room
@@ -405,6 +466,7 @@ cdef struct Engine:
     Batch batches[2]
     uint64_t last_batch
     int64_t received_ns         # of the datagram in hand
+    int64_t woken_ns            # wall clock of its wake
     uint8_t block[MAX_BLOCK]    # the extension block in hand
     # The thread's side; see thread.pxi.
     bint threaded
