@@ -90,6 +90,11 @@ class Rig:
         self.plane.set_keys(peer, SrtpKeys(self.profile, a, b, c, d), now=self.now)
         self._sessions[peer] = SrtpSession(SrtpKeys(self.profile, c, d, a, b))
 
+    def rekeyed(self, peer: int, keys: SrtpKeys) -> None:
+        """The peer's own side of keys that the plane has been given."""
+        theirs = SrtpKeys(keys.profile, keys.tx_key, keys.tx_salt, keys.rx_key, keys.rx_salt)
+        self._sessions[peer] = SrtpSession(theirs)
+
     def produce(self, producer: int, peer: int, *, kind: Kind = "video", rids: tuple[str, ...] = ()) -> None:
         codecs = (VP8,) if kind == "video" else (OPUS,)
         spec = ProducerSpec(
