@@ -59,11 +59,19 @@ class Person:
 
     @classmethod
     async def join(
-        cls, context: BrowserContext, page_url: str, *, room: str, name: str, router: str = "", media: str = "pattern"
+        cls,
+        context: BrowserContext,
+        page_url: str,
+        *,
+        room: str,
+        name: str,
+        router: str = "",
+        media: str = "pattern",
+        script: str = "",
     ) -> Person:
-        """Open the page and join; returns when the router has let the player in."""
+        """Open the page, with a script that runs before its own, and join; returns when the router has let us in."""
         person = cls(await context.new_page(), name)
-        await person.page.add_init_script(KEEP_SOCKETS)
+        await person.page.add_init_script(KEEP_SOCKETS + script)
         query = {"room": room, "name": name, "media": media, "autojoin": "1"}
         if router:
             query["router"] = router
