@@ -1,7 +1,8 @@
-# Each target works alone in a fresh clone: it makes .venv first, and again when pyproject.toml changes.
+# Each target works alone in a fresh clone: it makes .venv first, and again when pyproject.toml or what is compiled changes.
 PYTHON ?= python3
 VENV ?= .venv
 ARGS ?=
+COMPILED = $(wildcard sfu/plane/*.pyx sfu/plane/native/*.pxi bench/*.pyx)
 
 .PHONY: up test check bench test-compose clean
 
@@ -23,5 +24,5 @@ test-compose:
 clean:
 	rm -rf $(VENV) build *.egg-info
 
-$(VENV)/.installed-run $(VENV)/.installed-dev: $(VENV)/.installed-%: pyproject.toml scripts/setup.sh
+$(VENV)/.installed-run $(VENV)/.installed-dev: $(VENV)/.installed-%: pyproject.toml scripts/setup.sh $(COMPILED)
 	@PYTHON=$(PYTHON) scripts/setup.sh $(VENV) $*

@@ -1,10 +1,19 @@
-"""Settings of local fleets and rehearsals."""
+"""Settings of controllers, local fleets and rehearsals."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import secrets
+import socket
+from dataclasses import dataclass, field, replace
 
 from cyclopts import Parameter
+
+from shared.errors import BadSetting
+
+
+def default_controller_id() -> str:
+    """The host's name and a few random characters: unique without anybody choosing it."""
+    return f"{socket.gethostname().split('.')[0][:40]}-{secrets.token_hex(3)}"
 
 
 @Parameter(name="*")
@@ -26,6 +35,33 @@ HERE = Where()
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True, slots=True)
+class ControlConfig:
+    """Flags and `SLUICE_*` environment variables of `sluice control`; the autoscaler's own are in the scaling file."""
+
+    controller: str = field(default_factory=default_controller_id)
+    """Id of this controller, unique in the fleet. Default: the host's name and six random characters."""
+    host: str = "127.0.0.1"
+    """Address to listen on: 0.0.0.0 in a container."""
+    http_port: int = 7090
+    """Port for health and metrics; 0: any free one."""
+    redis: str = "redis://127.0.0.1:6379/0"
+    """URL of the fleet's Redis or Valkey, as the routers have it."""
+    fleet: str = "sluice"
+    """Prefix of the fleet's keys in Redis."""
+    log_level: str = "INFO"
+    """Least severe log line that is written."""
+
+    def check(self) -> ControlConfig:
+        """These settings, if they make sense; raises `BadSetting`."""
+        if not 0 < len(self.controller) <= 64 or not self.controller.isprintable() or " " in self.controller:
+            raise BadSetting(setting="controller", detail="give an id of 1 to 64 characters without spaces")
+        if not 0 <= self.http_port <= 65535:
+            raise BadSetting(setting="http_port", detail="must be 0 to 65535")
+        return self
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True, slots=True)
 class FleetSize:
     """What a local fleet consists of."""
 
@@ -43,6 +79,23 @@ class FleetSize:
 
 SMALL = FleetSize()
 """Two routers and three SFUs: the least that shows everything."""
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LocalFleet(FleetSize):
+    """What `sluice up` starts."""
+
+    sfus: int = 0
+    """SFU processes, each a node of its own; 0: one per core, two at least, so that players have somewhere to go."""
+
+    def sized(self, cores: int) -> LocalFleet:
+        """With the number of SFUs filled in for a machine of that many cores."""
+        return replace(self, sfus=self.sfus or max(2, cores))
+
+
+PER_CORE = LocalFleet()
+"""Two routers, and an SFU per core."""
 
 
 @Parameter(name="*")

@@ -4,9 +4,12 @@ SluiceError
  +- FleetFailed        a program of a local fleet did not come up or ended on its own
  +- NotApplied         a command was written, but the fleet did not follow it in time
  +- NoFleet            no fleet was named and none runs here
+ +- PoolError          a pool of nodes did not answer, or refused
 """
 
 from __future__ import annotations
+
+from enum import StrEnum
 
 from shared.errors import SluiceError
 
@@ -53,3 +56,47 @@ class NoFleet(SluiceError):
     def sentence(self) -> str:
         which = f"no fleet {self.fleet!r} runs here" if self.fleet else "no fleet runs here"
         return f"{which}: start one with 'sluice up', or name its Redis with --redis (or SLUICE_REDIS)"
+
+
+class PoolTrouble(StrEnum):
+    """Why a call to a pool failed. A metric label, and what a caller may do about it."""
+
+    UNREACHABLE = "unreachable"
+    """No answer, or the connection broke: the outcome is not known."""
+    TIMEOUT = "timeout"
+    """No answer in time: the outcome is not known."""
+    UNREADABLE = "unreadable"
+    """An answer that can't be understood: the outcome is not known."""
+    THROTTLED = "throttled"
+    """Too many requests; `retry_after_s` says when to come back."""
+    CONFLICT = "conflict"
+    """Somebody else wrote at the same time, repeatedly; nothing was changed."""
+    FORBIDDEN = "forbidden"
+    """We may not: credentials or rights. An operator has to act."""
+    NOT_FOUND = "not-found"
+    """What the settings name does not exist."""
+    REFUSED = "refused"
+    """The platform said no, for a reason of its own."""
+    FULL = "full"
+    """There is no room for another node: ports, or quota."""
+    FAULT = "fault"
+    """The platform failed inside (5xx): the outcome is not known."""
+
+
+class PoolError(SluiceError):
+    """A call to a pool failed. It says nothing about which nodes there are (invariant 4)."""
+
+    code = "pool-error"
+
+    def __init__(
+        self, *, pool: str, call: str, kind: PoolTrouble, detail: str, retry_after_s: float | None = None
+    ) -> None:
+        super().__init__()
+        self.pool = pool
+        self.call = call
+        self.kind = kind
+        self.detail = detail
+        self.retry_after_s = retry_after_s
+
+    def sentence(self) -> str:
+        return f"pool {self.pool}: {self.call} failed ({self.kind}): {self.detail}"

@@ -8,6 +8,7 @@ from cyclopts import Parameter
 
 from router.core.selector import Kind, NodeSelector, SortBy
 from shared.errors import BadSetting
+from shared.placing import FailureRule
 from shared.tokens import check_secret
 
 
@@ -46,6 +47,26 @@ class RouterConfig:
     """CPU load above which `cpuload` leaves an SFU out [share of its cores]."""
     sysload_limit: float = 0.9
     """One-minute load average per core above which `sysload` leaves an SFU out."""
+    two_choices: bool = False
+    """Draw two SFUs by chance among the best of the ladder and take the better one, instead of the best of all."""
+    join_cost: float = 0.0
+    """What a placement that no report shows yet adds to the figure of `sort_by`, in its unit; 0: an estimate."""
+    reports_until_shown: int = 2
+    """Reports of an SFU after which a placement counts as shown by them, 1 to 5."""
+    max_joins_per_s: float = 0.0
+    """Joins a second above which an SFU is passed over while there is another, over all routers; 0: no cap."""
+    warm_up_wait_s: float = 30.0
+    """For how many seconds an SFU that has not warmed up is passed over while there is another; 0: never."""
+    keep_version: bool = False
+    """Keep a room on SFUs of one release during a rollout: when it is placed anew, on the release it runs on."""
+    failure_share: float = 0.1
+    """An SFU is left out when for more than this share of its players no connection comes about; 1: never."""
+    failure_players: int = 30
+    """Of at least so many players that were sent there."""
+    failure_window_s: float = 120.0
+    """Within so many seconds."""
+    failure_pause_s: float = 60.0
+    """For how many seconds it is left out, while there is another."""
     dev_tokens: bool = False
     """Give player tokens to anybody who asks `POST /api/dev-token`: for trying it out, never in production."""
     resume_window_s: float = 25.0
@@ -70,11 +91,36 @@ class RouterConfig:
         for name in ("ws_port", "http_port"):
             if not 0 <= getattr(self, name) <= 65535:
                 raise BadSetting(setting=name, detail="must be 0 to 65535")
+        self._check_placement()
         if self.max_players < 1 or self.send_buffer_kib < 64:
             raise BadSetting(setting="max_players, send_buffer_kib", detail="must be at least 1 and 64")
         if self.closing_spread_s < 0:
             raise BadSetting(setting="closing_spread_s", detail="must not be negative")
         return self
+
+    def _check_placement(self) -> None:
+        for name in ("join_cost", "max_joins_per_s", "warm_up_wait_s"):
+            if not 0 <= getattr(self, name) < float("inf"):
+                raise BadSetting(setting=name, detail="must be 0 or greater")
+        if not 1 <= self.reports_until_shown <= 5:
+            raise BadSetting(setting="reports_until_shown", detail="must be 1 to 5")
+        if not 0 < self.failure_share <= 1:
+            raise BadSetting(setting="failure_share", detail="must be greater than 0 and at most 1, which is never")
+        if not 1 <= self.failure_players <= 1000:
+            raise BadSetting(setting="failure_players", detail="must be 1 to 1000")
+        for name in ("failure_window_s", "failure_pause_s"):
+            if not 1 <= getattr(self, name) <= 3600:
+                raise BadSetting(setting=name, detail="must be 1 to 3600 seconds")
+
+    @property
+    def failure_rule(self) -> FailureRule:
+        """When connections to an SFU fail for many."""
+        return FailureRule(
+            share=self.failure_share,
+            players=self.failure_players,
+            window_s=self.failure_window_s,
+            pause_s=self.failure_pause_s,
+        )
 
     @property
     def selector(self) -> NodeSelector:
@@ -84,4 +130,9 @@ class RouterConfig:
             sort_by=self.sort_by,
             cpu_load_limit=self.cpu_load_limit,
             sysload_limit=self.sysload_limit,
+            two_choices=self.two_choices,
+            join_cost=self.join_cost,
+            reports_until_shown=self.reports_until_shown,
+            max_joins_per_s=self.max_joins_per_s,
+            warm_up_wait_s=self.warm_up_wait_s,
         )

@@ -11,9 +11,9 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from sfu.core.drain_bounds import DrainBounds
-from sfu.core.load import Ceilings
 from sfu.plane.choice import PlaneKind
 from shared.errors import BadSetting
+from shared.load import Ceilings
 from shared.tokens import check_secret
 
 
@@ -40,7 +40,7 @@ class SfuConfig:
     """How many of the routers to be linked with at a time."""
 
     host: str = "127.0.0.1"
-    """Address to listen on: 0.0.0.0 in a container."""
+    """Address to listen on: 0.0.0.0 in a container, :: for IPv6 and IPv4."""
 
     ws_port: int = 7101
     """TCP port of the players' websockets; 0: any free one."""
@@ -58,7 +58,7 @@ class SfuConfig:
     """TCP port of health, metrics and state; 0: any free one."""
 
     announced_ip: Annotated[tuple[str, ...], Parameter(json_list=True)] = ()
-    """IPv4 addresses at which players reach the UDP port, best first. Default: 127.0.0.1, for this machine only."""
+    """Addresses, IPv4 or IPv6, at which players reach the UDP port, best first. Default: 127.0.0.1, for this host."""
 
     announced_udp_port: int = 0
     """UDP port at which players reach it; 0: the same as `udp_port`."""
@@ -140,13 +140,15 @@ class SfuConfig:
             if not url.startswith(("ws://", "wss://")):
                 raise BadSetting(setting="routers, announced_ws", detail=f"{url!r} is no ws:// or wss:// URL")
         for ip in self.ips():
-            _check_ipv4(ip)
+            _check_announced(ip, host=self.host)
 
 
-def _check_ipv4(text: str) -> None:
+def _check_announced(text: str, *, host: str) -> None:
     try:
-        address = ipaddress.IPv4Address(text)
+        address = ipaddress.ip_address(text)
     except ValueError:
-        raise BadSetting(setting="announced_ip", detail=f"{text!r} is no IPv4 address; give numbers, no name") from None
+        raise BadSetting(setting="announced_ip", detail=f"{text!r} is no IP address; give numbers, no name") from None
     if address.is_unspecified:
-        raise BadSetting(setting="announced_ip", detail="players can't send to 0.0.0.0; give the address they use")
+        raise BadSetting(setting="announced_ip", detail=f"players can't send to {text}; give the address they use")
+    if address.version == 6 and ":" not in host:
+        raise BadSetting(setting="host", detail=f"{host} takes no IPv6, which {text} announces; listen on ::")

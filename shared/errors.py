@@ -10,6 +10,7 @@
      |   +- BadPacket           a datagram that is no RTP, RTCP or STUN we can read
      |   +- BadSetting          a setting that can't be used, with the fix in the sentence
      +- Refused                 understood, and the answer is no; `code` says why
+     |   +- Fenced              a write under a fencing token that is no longer the newest
      +- StoreUnavailable        Redis did not answer in time; the caller goes on with what it last knew
 
 Errors keep their facts as attributes and compose their sentence from them.
@@ -145,6 +146,15 @@ class Refused(SluiceError):
 
     def sentence(self) -> str:
         return f"{self.code}{': ' + self.detail if self.detail else ''}"
+
+
+class Fenced(Refused):
+    """Somebody else leads now: nothing was written, and nothing more may be done under this token (invariant 9)."""
+
+    def __init__(self, *, token: int, newest: int) -> None:
+        super().__init__("fenced", f"token {token} is not the newest, which is {newest}")
+        self.token = token
+        self.newest = newest
 
 
 class StoreUnavailable(SluiceError):

@@ -16,6 +16,8 @@ ROOM_TTL_S = 120
 COMMAND_TTL_S = 600
 EXIT_TTL_S = 3600
 DRAIN_REPORTS_KEPT = 1000
+SCALING_RECORDS_KEPT = 1000
+PLACEMENTS_KEPT = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,28 @@ class Keys:
         """Sorted set, by Redis' clock [ms]: `p:<player>` -> end of its lease, `e:<identity>` -> when to forget it."""
         return self._key("room", room, "leases")
 
+    def in_flight(self, sfu: str) -> str:
+        """String with a lifetime: what was placed on the SFU and its reports can't show yet (`lua/_inflight.lua`)."""
+        return self._key("inflight", sfu)
+
+    def tried(self, sfu: str, incarnation: int) -> str:
+        """Sorted set by Redis' clock [ms]: players that were sent to this run of the SFU lately."""
+        return self._key("tries", sfu, str(incarnation), "all")
+
+    def failed(self, sfu: str, incarnation: int) -> str:
+        """Sorted set by Redis' clock [ms]: those of them whose connection failed."""
+        return self._key("tries", sfu, str(incarnation), "failed")
+
+    @property
+    def failing(self) -> str:
+        """Hash: SFU -> `<incarnation> <until [ms]>` of those whose connections fail for many."""
+        return self._key("failing")
+
+    @property
+    def placements(self) -> str:
+        """List: PlacementRecord, newest first, capped."""
+        return self._key("placements")
+
     @property
     def exits(self) -> str:
         """Hash: `<scope>:<target>` -> ExitOrder."""
@@ -71,6 +95,26 @@ class Keys:
     def drain_reports(self) -> str:
         """List: DrainReport, newest first, capped."""
         return self._key("drain-reports")
+
+    @property
+    def scaling_lease(self) -> str:
+        """Hash with a lifetime: `controller` and `token` of the controller that may scale (A7)."""
+        return self._key("scaling", "lease")
+
+    @property
+    def scaling_token(self) -> str:
+        """String: the newest fencing token; whoever writes with another one is refused."""
+        return self._key("scaling", "token")
+
+    @property
+    def scaling_state(self) -> str:
+        """String: ScalingState."""
+        return self._key("scaling", "state")
+
+    @property
+    def scaling_audit(self) -> str:
+        """List: ScalingRecord, newest first, capped."""
+        return self._key("scaling", "audit")
 
     @property
     def wake(self) -> str:

@@ -58,6 +58,12 @@ class LoadParts(Record, frozen=True, kw_only=True):
     """Players connected here."""
     tracks: Int | None = None
     """Published tracks here."""
+    cpu_process: float | None = None
+    """CPU of the SFU's process per core it may use."""
+    cpu_machine: float | None = None
+    """CPU of the whole machine [0..1], its neighbours included."""
+    loop_lag_s: float | None = None
+    """Longest that the event loop kept something due waiting since the sample before [s]."""
 
 
 class Capacities(Record, frozen=True, kw_only=True):
@@ -69,6 +75,19 @@ class Capacities(Record, frozen=True, kw_only=True):
     """Ceiling of forwarded outbound streams."""
     cores: Int = 1
     """Cores the node may use."""
+    cpu_guard: float = 0.85
+    """CPU share at which the node is full (A1)."""
+
+
+class Milestones(Record, frozen=True, kw_only=True):
+    """How an SFU came up: seconds since its process started; None: not yet."""
+
+    healthy_s: float | None = None
+    """It answers health checks."""
+    linked_s: float | None = None
+    """A first router has welcomed it."""
+    first_packet_s: float | None = None
+    """It has forwarded its first packet, the probe call's or a player's (A5)."""
 
 
 class Drain(Record, frozen=True, kw_only=True):
@@ -94,6 +113,10 @@ class Drain(Record, frozen=True, kw_only=True):
     """When it began, by the Redis server's clock [Unix seconds]; None until a router has stamped it."""
     command: str = ""
     """Id of the operator's command that caused it."""
+    lease_left_s: float | None = None
+    """Seconds, as of this revision, after which a leased cordon lapses unless it is renewed; None: it never does."""
+    token: Int = 0
+    """Fencing token of the controller whose lease it is; 0: nobody's."""
 
 
 class SfuState(Record, frozen=True, kw_only=True):
@@ -116,7 +139,7 @@ class SfuState(Record, frozen=True, kw_only=True):
     version: str = ""
     """Version label of the release it runs."""
     warmed_up: bool = False
-    """Has forwarded its first packet since it started."""
+    """Has forwarded its first packet since it started: that of its probe call, or a player's (A5)."""
     capacities: Capacities = Capacities()
     load_parts: LoadParts = LoadParts()
     drain: Drain | None = None
@@ -127,6 +150,9 @@ class SfuState(Record, frozen=True, kw_only=True):
     consumers: Int | None = None
     started_at: float | None = None
     """First seen, by the Redis server's clock [Unix seconds]; stamped by routers."""
+    milestones: Milestones = Milestones()
+    probe_failure: str = ""
+    """Why the last probe call through the announced address failed, in one word; empty when none did."""
     extra: dict[str, Any] | None = None
     """Fields of a newer version, kept for the next rewrite. Never a wire field of its own."""
 
@@ -265,6 +291,12 @@ class SfuCommand(Record, frozen=True, kw_only=True):
     reason: str = ""
     at: float = 0.0
     """When, by the Redis server's clock [Unix seconds]."""
+    lease_s: float | None = None
+    """A leased cordon (A6): the SFU takes it back this long after the last such command; None: it holds."""
+    drain_max_s: float | None = None
+    """Of a leased cordon: seconds from its beginning to asking the remaining players to move; None: never."""
+    token: Int = 0
+    """Fencing token of the controller that gave it (A7); an SFU ignores one older than it has seen. 0: a person's."""
 
 
 class DrainReport(Record, frozen=True, kw_only=True):

@@ -17,7 +17,7 @@ LINK_TOKEN_TTL_S = 300.0
 MIN_SECRET_BYTES = 32
 """As long as the hash it keys (RFC 7518, section 3.2)."""
 
-Audience = Literal["player", "sfu", "resume", "link"]
+Audience = Literal["player", "sfu", "resume", "link", "operator"]
 
 
 class PlayerClaims(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,6 +29,8 @@ class PlayerClaims(msgspec.Struct, frozen=True, kw_only=True):
     publish: bool = True
     subscribe: bool = True
     admin: bool = False
+    cell: str = ""
+    """SFUs of this cell are preferred for the player; empty: none in particular."""
 
 
 class SfuClaims(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,6 +58,7 @@ class ResumeClaims(msgspec.Struct, frozen=True, kw_only=True):
     publish: bool = True
     subscribe: bool = True
     admin: bool = False
+    cell: str = ""
 
 
 class LinkClaims(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,14 +67,23 @@ class LinkClaims(msgspec.Struct, frozen=True, kw_only=True):
     sfu: str
 
 
-Claims = PlayerClaims | SfuClaims | ResumeClaims | LinkClaims
-C = TypeVar("C", PlayerClaims, SfuClaims, ResumeClaims, LinkClaims)
+class OperatorClaims(msgspec.Struct, frozen=True, kw_only=True):
+    """The right to cordon, uncordon and drain SFUs through a router (D12). A player's `admin` grant is a word about its
+    room and never about the fleet, hence a token of its own."""
+
+    operator: str
+    """Who: stands in the SFU's drain and in the routers' logs."""
+
+
+Claims = PlayerClaims | SfuClaims | ResumeClaims | LinkClaims | OperatorClaims
+C = TypeVar("C", PlayerClaims, SfuClaims, ResumeClaims, LinkClaims, OperatorClaims)
 
 _AUDIENCE: dict[type[Any], Audience] = {
     PlayerClaims: "player",
     SfuClaims: "sfu",
     ResumeClaims: "resume",
     LinkClaims: "link",
+    OperatorClaims: "operator",
 }
 MAX_NAME = 128
 """Longest room, identity or name in a token [characters]."""
@@ -124,4 +136,6 @@ def verify(kind: type[C], token: str, *, secret: str, now_at: float) -> C:
             raise BadToken(reason="bad-claims", detail=f"{field} is longer than {MAX_NAME} characters")
     if isinstance(claims, PlayerClaims) and not (claims.room and claims.identity):
         raise BadToken(reason="bad-claims", detail="room and identity must not be empty")
+    if isinstance(claims, OperatorClaims) and not claims.operator:
+        raise BadToken(reason="bad-claims", detail="operator must not be empty")
     return claims

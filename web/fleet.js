@@ -1,145 +1,163 @@
-/** The fleet page: read-only, polls the routers' API. One router knows all SFUs; each knows the rooms it hosts. */
+/** The fleet page: polls the routers' API and paints what changed. One router knows all SFUs; each its own players. */
 
-import { amount, badge, countdown, make } from "./ui/format.js";
+import { cards } from "./ui/fleet/cards.js";
+import { data, keyed, text } from "./ui/fleet/dom.js";
+import { drains } from "./ui/fleet/drains.js";
+import { Drawer } from "./ui/fleet/drawer.js";
+import { Feed } from "./ui/fleet/feed.js";
+import { GROUPS, ORDERS, fits, grouped, poolOf, shortNames, understand } from "./ui/fleet/model.js";
+import { Operator } from "./ui/fleet/operator.js";
+import { overview } from "./ui/fleet/overview.js";
+import { placements } from "./ui/fleet/placements.js";
+import { rooms } from "./ui/fleet/rooms.js";
+import { scaling } from "./ui/fleet/scaling.js";
+import { tiles } from "./ui/fleet/tiles.js";
+import { make } from "./ui/format.js";
 
-/** Load figures change once a second [ms]. */
-const POLL_MS = 1000;
-const TONES = { ONLINE: "good", CORDONED: "warn", TERMINATING: "bad" };
+/** Up to here each SFU is a card; beyond, a tile. */
+const CARDS = 12;
+/** Loads remembered an SFU, for its line. */
+const HISTORY = 90;
 const $ = (id) => document.getElementById(id);
 
-async function get(base, path) {
-  const response = await fetch(new URL(path, base), { signal: AbortSignal.timeout(3000) });
-  if (!response.ok) throw new Error(`${path} answered ${response.status}`);
-  return response.json();
-}
+const chosen = new Set();
+const history = new Map();
+let rows = [];
+let painted = 0;
 
-/** The same question to every router; those that don't answer are left out. */
-async function ask(routers, path) {
-  const answers = await Promise.allSettled(routers.map((base) => get(base, path)));
-  return answers.filter(({ status }) => status === "fulfilled").map(({ value }) => value);
-}
+const feed = new Feed(learn);
+const drawer = new Drawer($("drawer"), { act: (verb, row) => operator.command(verb, row), changed: choose });
+const operator = new Operator($("operator"), () => later());
+const open = (sfu, from) => drawer.open(sfu, from);
+const view = {
+  overview: overview($("overview"), { toggle }),
+  cards: cards({ open }),
+  tiles: tiles($("tiles"), { open }),
+  drains: drains($("drains"), { open, changed: later }),
+  scaling: scaling($("scaling")),
+  placements: placements($("placements")),
+  rooms: rooms({ body: $("rooms"), more: $("rooms-more") }),
+};
 
-async function refresh() {
-  const here = document.baseURI;
-  const [{ sfus, router, store_up }, { routers }] = await Promise.all([get(here, "api/sfus"), get(here, "api/routers")]);
-  const bases = routers.map(({ http }) => http).filter(Boolean);
-  const all = bases.length ? bases : [here];
-  const draining = sfus.filter(({ status }) => status === "CORDONED");
-  const [rooms, ...stayers] = await Promise.all([
-    ask(all, "/api/rooms"),
-    ...draining.map(({ sfu }) => ask(all, `/api/sfus/${encodeURIComponent(sfu)}/players`)),
-  ]);
-  const staying = new Map(draining.map(({ sfu }, i) => [sfu, stayers[i].flatMap(({ players }) => players)]));
-  renderSfus(sfus, staying);
-  renderRooms(mergeRooms(rooms));
-  const text = `${sfus.length} SFUs, ${Math.max(1, routers.length)} routers, as seen by ${router}`;
-  say(store_up ? text : `${text}; Redis is away`, store_up ? "good" : "warn");
-}
-
-function renderSfus(sfus, staying) {
-  const cards = [...sfus].sort((a, b) => a.sfu.localeCompare(b.sfu, "en", { numeric: true }));
-  $("sfus").replaceChildren(...cards.map((sfu) => renderSfu(sfu, staying.get(sfu.sfu) ?? [])));
-  if (!cards.length) $("sfus").append(make("p", { className: "muted", textContent: "No SFU has reported yet." }));
-}
-
-function renderSfu(row, stayers) {
-  const { sfu, status, version, load, load_parts: parts, players, producers, consumers, drain, refused } = row;
-  const pill = make("span", { className: "pill", textContent: status });
-  pill.dataset.tone = TONES[status] ?? "warn";
-  const head = make("div", { className: "sfu-head" }, badge(sfu, { cordoned: status !== "ONLINE" }), pill);
-  const fill = make("i");
-  fill.style.width = `${Math.min(100, (load ?? 0) * 100)}%`;
-  fill.dataset.full = String((load ?? 0) >= 0.85);
-  const meter = make("div", { className: "meter", title: "Load: the fullest of its parts" }, fill);
-  const figures = facts({
-    Load: amount(load === null ? null : load * 100, " %"),
-    CPU: amount(parts.cpu === null ? null : parts.cpu * 100, " %"),
-    Egress: amount(parts.egress_bps === null ? null : parts.egress_bps / 1e6, " Mbit/s", 1),
-    Streams: amount(parts.streams),
-    Players: amount(players),
-    "In / out": `${amount(producers)} / ${amount(consumers)}`,
-    Version: version || "–",
-  });
-  const card = make("article", { className: "card" }, head, meter, figures);
-  card.setAttribute("aria-label", `${sfu}, ${status}`);
-  if (drain) card.append(make("p", { textContent: drainText(row) }));
-  else if (refused) card.append(make("p", { className: "muted", textContent: `Takes no new work: ${refused}` }));
-  if (stayers.length) card.append(renderStayers(stayers));
-  return card;
-}
-
-function facts(pairs) {
-  const list = make("dl", { className: "facts" });
-  for (const [term, text] of Object.entries(pairs)) {
-    list.append(make("dt", { textContent: term }), make("dd", { textContent: text }));
+/** News from the feed. */
+function learn({ fleet }) {
+  if (fleet) {
+    if (!rows.length && fleet.sfus.length) $("rooms-section").open = fleet.sfus.length <= CARDS;
+    rows = fleet.sfus.map(understand);
+    remember();
+    operator.seen(new Map(rows.map((row) => [row.sfu, row])));
   }
-  return list;
+  later();
 }
 
-function drainText({ drain, age_s }) {
-  const elapsed = drain.elapsed_s + age_s;
-  const cause = drain.cause === "sigterm" ? "SIGTERM" : `by ${drain.by || "an operator"}`;
-  const parts = [`Cordoned (${cause})${drain.reason ? `: ${drain.reason}` : ""}.`];
-  const inMs = (at_s) => (at_s - elapsed) * 1000;
-  if (drain.asking) parts.push("Asks the remaining players to move.");
-  else if (drain.drain_max_s !== null) parts.push(`Asks players to move in ${countdown(inMs(drain.drain_max_s))}.`);
-  if (drain.grace_s !== null) parts.push(`Killed from outside in ${countdown(inMs(drain.grace_s))}.`);
-  return parts.join(" ");
-}
-
-function renderStayers(stayers) {
-  const rows = stayers.slice(0, 20).map(({ name, identity, room, moving_to, decided, reason }) => {
-    const why = moving_to ? `moving to ${moving_to}` : decided ? reason : "has not decided";
-    return make("li", { textContent: `${name || identity} (${room}): ${why}` });
-  });
-  if (stayers.length > 20) rows.push(make("li", { textContent: `and ${stayers.length - 20} more` }));
-  return make("details", { open: true }, make("summary", { textContent: `${stayers.length} still here` }), make("ul", { className: "muted" }, ...rows));
-}
-
-/** Routers host the same room for different players; a room is shown once. */
-function mergeRooms(answers) {
-  const rooms = new Map();
-  for (const { router, rooms: rows } of answers) {
-    for (const row of rows) {
-      const known = rooms.get(row.room);
-      rooms.set(row.room, {
-        ...row,
-        players: Math.max(row.players, known?.players ?? 0),
-        publications: Math.max(row.publications, known?.publications ?? 0),
-        sfus: [...new Set([...(known?.sfus ?? []), ...row.sfus])].sort(),
-        routers: [...(known?.routers ?? []), router],
-      });
-    }
+function remember() {
+  const { at } = feed.known;
+  if (remember.at === at) return; // the same answer as before
+  remember.at = at;
+  const here = new Set(rows.map(({ sfu }) => sfu));
+  for (const sfu of history.keys()) if (!here.has(sfu)) history.delete(sfu);
+  for (const row of rows) {
+    const loads = history.get(row.sfu) ?? [];
+    loads.push(row.heat === "unknown" ? null : row.load);
+    if (loads.length > HISTORY) loads.shift();
+    history.set(row.sfu, loads);
   }
-  return [...rooms.values()].sort((a, b) => a.room.localeCompare(b.room, "en", { numeric: true }));
 }
 
-function renderRooms(rooms) {
-  const lines = rooms.map(({ room, sfu, sfus, players, publications, routers }) => {
-    const cell = (...children) => make("td", {}, ...children);
-    const carriers = sfus.flatMap((each) => [badge(each), " "]);
-    return make("tr", {}, cell(room), cell(sfu ? badge(sfu) : "–"), cell(...carriers), cell(String(players)),
-      cell(String(publications)), cell(routers.join(", ")));
+/** Paint once before the next frame, however often asked. */
+function later() {
+  if (painted) return;
+  painted = requestAnimationFrame(() => {
+    painted = 0;
+    paint();
   });
-  if (!lines.length) lines.push(make("tr", {}, make("td", { colSpan: 6, className: "muted", textContent: "Nobody is in a room." })));
-  $("rooms").replaceChildren(...lines);
 }
 
-function say(text, tone) {
-  if ($("seen").textContent !== text) $("seen").textContent = text;
-  $("seen").dataset.tone = tone;
+function paint() {
+  const { fleet, trouble, stayers, placements: placed, scaling: scaled, drains: reports, open: opened } = feed.known;
+  text($("trouble"), trouble);
+  $("trouble").hidden = !trouble;
+  if (!fleet) return trouble && say("Not reachable", "bad");
+  const since = (performance.now() - feed.known.at) / 1000;
+  const nowAt = fleet.now_at + since;
+  sayWhoAnswers(fleet, trouble);
+  view.overview(poolOf(rows), { chosen, routers: Math.max(1, fleet.routers.length) });
+  paintSfus({ since, stayers });
+  const shown = view.drains(rows, { since, stayers, reports });
+  feed.wanted.stayers = shown;
+  view.scaling(scaled, { nowAt });
+  view.placements(placed, { nowAt });
+  if (feed.known.rooms) view.rooms(feed.known.rooms, $("find-room").value.trim().toLowerCase());
+  const row = rows.find(({ sfu }) => sfu === drawer.sfu);
+  const loads = history.get(drawer.sfu) ?? [];
+  drawer.paint(row, { since, history: loads, most: HISTORY, open: opened, order: operator.orders.get(drawer.sfu), nowAt });
+  for (const tile of document.querySelectorAll(".tile-sfu[data-open]")) if (tile.dataset.sfu !== drawer.sfu) delete tile.dataset.open;
+  document.querySelector(`.tile-sfu[data-sfu="${CSS.escape(drawer.sfu)}"]`)?.setAttribute("data-open", "true");
 }
 
-async function poll() {
-  try {
-    await refresh();
-    $("trouble").hidden = true;
-  } catch (error) {
-    say("Not reachable", "bad");
-    $("trouble").textContent = `This router does not answer (${error.message}). It may be restarting; trying again each second.`;
-    $("trouble").hidden = false;
-  }
-  setTimeout(poll, document.hidden ? 5 * POLL_MS : POLL_MS);
+function paintSfus({ since, stayers }) {
+  const few = rows.length <= CARDS;
+  const query = $("find").value;
+  const fitting = rows.filter((row) => (!chosen.size || chosen.has(row.state)) && fits(row, query));
+  $("tools").hidden = few && !query && !chosen.size;
+  $("sfus").hidden = !few;
+  $("tiles").hidden = few;
+  const groups = grouped(fitting, { group: few ? "none" : $("group").value, order: few ? "name" : steady() });
+  if (few) {
+    keyed($("sfus"), groups[0]?.rows ?? [], ({ sfu }) => sfu, view.cards.create, (card, row) =>
+      view.cards.paint(card, row, { since, history: history.get(row.sfu) ?? [], most: HISTORY, players: stayers.get(row.sfu) }));
+  } else view.tiles(groups, shortNames(rows.map(({ sfu }) => sfu)));
+  const left = feed.known.fleet.left_out;
+  const none = rows.length ? "No SFU fits what you look for." : "No SFU has reported yet.";
+  text($("found"), fitting.length ? (fitting.length < rows.length ? `${fitting.length} of ${rows.length} shown` : "") + (left ? ` (${left} more are not listed)` : "") : none);
 }
 
-poll();
+/** Orders by a moving figure would make tiles jump each second: they are sorted anew when somebody asks. */
+let frozen = null;
+function steady() {
+  const order = $("order").value;
+  if (order === "name" || order === "state") return order;
+  const ids = frozen?.order === order ? frozen.ranks : new Map();
+  const newcomers = rows.filter(({ sfu }) => !ids.has(sfu)).sort(ORDERS[order].compare);
+  for (const { sfu } of newcomers) ids.set(sfu, ids.size);
+  frozen = { order, ranks: ids };
+  ORDERS.steady = { label: "", compare: (a, b) => ids.get(a.sfu) - ids.get(b.sfu) };
+  return "steady";
+}
+
+function sayWhoAnswers({ router, store_up }, trouble) {
+  if (trouble) say("Not reachable", "bad");
+  else say(store_up ? `As seen by ${router}` : `As seen by ${router}; Redis is away`, store_up ? "good" : "warn");
+}
+
+function say(words, tone) {
+  text($("seen"), words);
+  data($("seen"), { tone });
+}
+
+function toggle(state) {
+  if (!chosen.delete(state)) chosen.add(state);
+  later();
+}
+
+function choose(sfu) {
+  feed.wanted.open = sfu;
+  feed.hurry("open");
+  later();
+}
+
+function fill(select, options, start) {
+  select.append(...Object.entries(options).map(([value, { label }]) => make("option", { value, textContent: label, selected: value === start })));
+}
+
+fill($("group"), GROUPS, "cell");
+fill($("order"), ORDERS, "name");
+for (const id of ["find", "find-room"]) $(id).addEventListener("input", later);
+for (const id of ["group", "order"]) $(id).addEventListener("change", () => { frozen = null; later(); });
+$("sort-now").addEventListener("click", () => { frozen = null; later(); });
+$("clear").addEventListener("click", () => { chosen.clear(); $("find").value = ""; later(); });
+const roomsOpened = () => { feed.wanted.rooms = $("rooms-section").open; feed.hurry("rooms"); };
+$("rooms-section").addEventListener("toggle", roomsOpened);
+roomsOpened();
+setInterval(() => document.hidden || later(), 1000); // countdowns go on between two answers
+feed.run();

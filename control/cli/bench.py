@@ -1,4 +1,4 @@
-"""`sluice bench notify|join|relay`: what this machine carries."""
+"""`sluice bench notify|join|relay|choose`: what this machine carries."""
 
 from __future__ import annotations
 
@@ -20,10 +20,13 @@ app = App(
     sluice bench join
 
     sluice bench relay fanout --subscribers 200 --json
+
+    sluice bench choose
 """,
 )
 app.command("bench.join:app", name="join")
 app.command("bench.relay:app", name="relay")
+app.command("bench.choose:app", name="choose")
 
 
 @app.command(name="notify")

@@ -36,9 +36,12 @@ COMMANDS = {
     "drains": "control.cli.drains:drains",
     "exit": "control.cli.exit:exit_",
     "token": "control.cli.token:token",
+    "scaling": "control.cli.scaling:app",
     "rehearse": "control.cli.rehearse:app",
     "bench": "control.cli.bench:app",
+    "demo": "control.cli.demo:app",
     "bots": "client_sim.__main__:bots_command",
+    "control": "control.cli.control:control",
     "router": "router.command:router_command",
     "sfu": "sfu.__main__:sfu_command",
 }

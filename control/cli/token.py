@@ -1,4 +1,4 @@
-"""`sluice token`: a player's token, for trying things; an app makes its own with the same claims."""
+"""`sluice token`: a player's token, for trying things (an app makes its own with the same claims), or an operator's."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from control.cli.output import print_json
 from control.config import HERE, Where
 from control.shell.target import find_secret
 from shared.errors import BadSetting
-from shared.tokens import MAX_NAME, PlayerClaims, issue
+from shared.tokens import MAX_NAME, OperatorClaims, PlayerClaims, issue
 
 
 @Parameter(name="*")
@@ -28,7 +28,9 @@ class TokenSettings:
     subscribe: bool = True
     """May subscribe."""
     admin: bool = False
-    """May act on others."""
+    """May act on others in the room."""
+    operator: bool = False
+    """A token for the fleet page instead: may cordon, uncordon and drain SFUs. It opens no room."""
     ttl_s: float = 86_400.0
     """How long it is good [s]."""
 
@@ -41,7 +43,7 @@ def token(
     settings: TokenSettings = TokenSettings(),
     json: bool = False,
 ) -> None:
-    """Make a player's token for a room.
+    """Make a player's token for a room, or an operator's for the fleet page.
 
     Examples:
 
@@ -49,20 +51,24 @@ def token(
 
         sluice token bob --room kitchen --no-publish --ttl-s 3600
 
+        sluice token olga --operator
+
     Parameters
     ----------
     identity
-        Who the player is. A second session of the same identity in a room replaces the first.
+        Who the player or operator is. A second session of the same identity in a room replaces the first.
     json
-        Print `{"token": …, "room": …, "identity": …, "expires_at": …}`.
+        Print `{"token": …, "room": …, "identity": …, "expires_at": …}`; the room is null for an operator.
     """
-    claims = player_claims(identity, settings)
+    player = player_claims(identity, settings)
+    claims = OperatorClaims(operator=identity) if settings.operator else player
     secret = find_secret(where)
     now_at = time.time()
     text = issue(claims, secret=secret, now_at=now_at, ttl_s=settings.ttl_s)
     if json:
         expires_at = int(now_at + settings.ttl_s)
-        print_json({"token": text, "room": claims.room, "identity": identity, "expires_at": expires_at})
+        room = None if settings.operator else player.room
+        print_json({"token": text, "room": room, "identity": identity, "expires_at": expires_at})
     else:
         print(text)
 

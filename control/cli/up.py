@@ -14,7 +14,7 @@ from rich.live import Live
 
 from control.cli.output import err, out, step
 from control.cli.tables import fleet_table
-from control.config import SMALL, FleetSize
+from control.config import PER_CORE, FleetSize, LocalFleet
 from control.core.fleetview import FleetView
 from control.shell import runfiles
 from control.shell.botsrun import start_bots
@@ -30,7 +30,7 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 async def up(
     *,
-    size: FleetSize = SMALL,
+    size: LocalFleet = PER_CORE,
     bots: int = 0,
     room: str = "lobby",
     fleet: str = DEFAULT_FLEET,
@@ -60,6 +60,7 @@ async def up(
     port
         Port of the page; the next free one is taken when it is busy.
     """
+    size = size.sized(len(os.sched_getaffinity(0)))
     where = runfiles.directory()
     check(size, bots=bots, fleet=fleet, where=where)
     logs = where / "logs" / fleet

@@ -93,9 +93,11 @@ def drain_words(state: SfuState) -> str:
     parts = [who, f"for {span(drain.elapsed_s)}"]
     if drain.reason and drain.cause != "sigterm":
         parts.append(f"“{drain.reason}”")
-    if not drain.exit_when_empty:
+    if drain.lease_left_s is not None:
+        parts.append(f"lapses in {span(drain.lease_left_s)} unless renewed")
+    elif not drain.exit_when_empty:
         parts.append("held until uncordoned")
-    elif drain.asking:
+    if drain.asking:
         parts.append("asking players to move")
     elif drain.drain_max_s is not None:
         parts.append(f"asks in {span(max(0.0, drain.drain_max_s - drain.elapsed_s))}")

@@ -8,15 +8,20 @@ from __future__ import annotations
 
 import random
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from router.core.directory import Directory, NotPlaceable
-from router.core.selector import Candidate, Decision, NodeSelector, Rejected
+from router.core.inflight import in_flight
+from router.core.selector import NO_PREFERENCE, Decision, NodeSelector, Preference, Rejected, Scored
+from router.core.standings import CANDIDATES, REJECTS_SHOWN, Standings
+from shared.placing import Counts, InFlightThere, Offer, PlacedRoom, Wish
 from shared.records import RoomPlacement
 
 MAX_EXCLUDES = 16
 """SFUs a player may exclude in one request; more are ignored."""
+OVER_THE_CAP = 10**9
+"""Added to the level of an SFU over the cap on joins, as `place_room` does: above every level of the ladder."""
 _SOFT_REASONS = frozenset({"lost", "failed"})
 
 
@@ -50,20 +55,32 @@ class Ask:
     """SFUs it could not reach."""
     reason: str = ""
     """`cordoned`, `asked`, `lost`, `failed`, or empty for a join."""
+    preference: Preference = NO_PREFERENCE
+
+    def avoids(self, sfu: str) -> bool:
+        """The player is not to get this one while there is another."""
+        return sfu == self.leave or sfu in self.exclude
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What to ask the store: keep the room where it is if that is in `eligible`, else take the first."""
+    """What to ask the store: keep the room where it is unless that is refused, else the best of the candidates."""
 
     ask: Ask
-    eligible: tuple[str, ...]
-    rejected: tuple[Rejected, ...]
-    limit_ignored: bool
+    candidates: tuple[Scored, ...]
+    rejected: tuple[Rejected, ...] = ()
+    limit_ignored: bool = False
     last_hope: bool = False
-    """Nobody is placeable; `eligible` are those whose record is missing, which may be Redis' loss and not theirs."""
+    """Nobody is placeable; the candidates are those whose record is missing, which may be Redis' loss, not theirs."""
     room_had: str = ""
     """Where this router believed the room to be."""
+    keep: Scored | None = None
+    """That SFU, if the room may stay there."""
+
+    @property
+    def eligible(self) -> tuple[str, ...]:
+        """Where the player may go, best first; not necessarily everybody."""
+        return tuple(each.sfu for each in self.candidates)
 
 
 class Assigner:
@@ -72,57 +89,136 @@ class Assigner:
     def __init__(self, directory: Directory, selector: NodeSelector) -> None:
         self._directory = directory
         self._selector = selector
+        self.standings = Standings(directory, selector)
+
+    # --- before the store is asked ---
 
     def plan(self, ask: Ask, *, room_had: str, now: float, rng: random.Random) -> Plan:
         """Who is eligible, best first. Heeds the version that the player names of the SFU it leaves (invariant 1)."""
         if ask.leave:
             self._directory.claim(ask.leave, ask.leave_version)
-        views = list(self._directory.views(now=now))
-        last_hope = all(v.refused is not None for v in views)
-        wanted = NotPlaceable.MISSING if last_hope else None
-        ordering = self._selector.order((Candidate(v.sfu, v.state) for v in views if v.refused is wanted), rng=rng)
-        refused = tuple(Rejected(v.sfu, v.refused.value) for v in views if v.refused not in (None, wanted))
+        self.standings.refresh(now=now)
+        standing = self.standings.best(ask.preference, avoid=ask.avoids, now=now, rng=rng)
+        if not standing.candidates:  # the player avoids all there are
+            standing = self.standings.best(ask.preference, avoid=lambda _: False, now=now, rng=rng)
+        hoped = () if standing.candidates else self._last_hope(ask, now=now, rng=rng)
+        candidates = standing.candidates or hoped
+        may_stay = bool(room_had) and self._may_stay(room_had, candidates, last_hope=bool(hoped), now=now)
+        refused = self.standings.refused(now=now)
+        told = (*(each.sfu for each in candidates), ask.leave, *ask.exclude)
+        room = REJECTS_SHOWN - len(refused)
         return Plan(
             ask=ask,
-            eligible=ordering.order,
-            rejected=refused + ordering.over_limit,
-            limit_ignored=ordering.limit_ignored,
-            last_hope=last_hope,
+            candidates=candidates,
+            rejected=refused + self.standings.passed_over(but=told, room=room),
+            limit_ignored=standing.limit_ignored,
+            last_hope=bool(hoped),
             room_had=room_had,
+            keep=self.standings.scored(room_had) if may_stay else None,
         )
 
-    def place_locally(self, plan: Plan, known: RoomPlacement | None) -> RoomPlacement | None:
+    def wish(self, plan: Plan) -> Wish:
+        """The plan as the store takes it."""
+        selector = self._selector
+        return Wish(
+            offers=tuple(_offer(each) for each in plan.candidates),
+            keep=_offer(plan.keep) if plan.keep else None,
+            refuse=(plan.room_had,) if plan.room_had and not plan.keep else (),
+            join=not (plan.keep and plan.ask.avoids(plan.keep.sfu)),
+            per_room=selector.sort.per_room,
+            reports_until_shown=selector.reports_until_shown,
+            max_joins_per_s=selector.max_joins_per_s,
+        )
+
+    def place_locally(self, plan: Plan, known: RoomPlacement | None) -> PlacedRoom | None:
         """What the store would answer, from what this router last knew (invariant 5). None when nobody is eligible."""
-        if known is not None and known.sfu in plan.eligible:
-            return known
-        if not plan.eligible:
+        if known is not None and plan.keep is not None and plan.keep.sfu == known.sfu:
+            return PlacedRoom(placement=known)
+        if not plan.candidates:
             return None
-        return RoomPlacement(sfu=plan.eligible[0], generation=known.generation + 1 if known else 1)
+        best = min(plan.candidates, key=lambda each: (each.level, each.corrected))
+        generation = known.generation + 1 if known else 1
+        return PlacedRoom(placement=RoomPlacement(sfu=best.sfu, generation=generation), fresh=True)
+
+    # --- after it has answered ---
+
+    def heed(self, plan: Plan, placed: PlacedRoom, *, now: float) -> Plan:
+        """Take over what the store has in flight; the plan with the scores that decided there."""
+        wish = self.wish(plan)
+        for offer in (*wish.offers, *([wish.keep] if wish.keep else [])):
+            there = placed.in_flight.get(offer.sfu)
+            if there is not None:
+                mine = offer.sfu == placed.placement.sfu
+                joins, rooms = int(mine and wish.join), int(mine and placed.fresh)
+                known = there.counts.get(offer.version, Counts())
+                counts = {**there.counts, offer.version: Counts(known.joins + joins, known.rooms + rooms)}
+                self.standings.told(offer.sfu, counts, hot=self._hot(there.joins_per_s + joins), now=now)
+        scores = (self._as_decided(each, placed.in_flight.get(each.sfu)) for each in plan.candidates)
+        ordered = tuple(sorted(scores, key=lambda each: (each.level, each.corrected)))
+        keep = self._as_decided(plan.keep, placed.in_flight.get(plan.keep.sfu)) if plan.keep else None
+        return replace(plan, candidates=ordered, keep=keep)
 
     def settle(
-        self, plan: Plan, placement: RoomPlacement | None, *, carrying: Collection[str], now: float
+        self, plan: Plan, placed: PlacedRoom | None, *, carrying: Collection[str], now: float
     ) -> Decision | None:
         """The decision, checked against the directory as it is now; None: the world has changed, plan again.
 
         `carrying`: SFUs that carry something of the room; a player that can't use the room's SFU is best put there.
         """
-        if placement is None:
+        if placed is None:
             return self._decision(plan, None, Reason.NOBODY)
-        if not self._usable(plan, placement.sfu, now=now):
+        sfu = placed.placement.sfu
+        if not self._usable(plan, sfu, now=now):
             return None
-        if not self._avoided(plan.ask, placement.sfu):
-            return self._decision(plan, placement.sfu, self._why(plan, placement.sfu))
-        others = [sfu for sfu in plan.eligible if not self._avoided(plan.ask, sfu) and self._usable(plan, sfu, now=now)]
+        if not plan.ask.avoids(sfu):
+            return self._decision(plan, sfu, self._why(plan, placed))
+        others = [each for each in plan.eligible if not plan.ask.avoids(each) and self._usable(plan, each, now=now)]
+        there = [each for each in carrying if not plan.ask.avoids(each) and self._usable(plan, each, now=now)]
+        if there:
+            return self._decision(plan, self.standings.best_of(there), Reason.EXCLUDED)
         if others:
-            there = [sfu for sfu in others if sfu in carrying]
-            return self._decision(plan, (there or others)[0], Reason.EXCLUDED)
-        if self._leaving(plan.ask, placement.sfu):
+            return self._decision(plan, others[0], Reason.EXCLUDED)
+        if self._leaving(plan.ask, sfu):
             return self._decision(plan, None, Reason.NOBODY)
-        return self._decision(plan, placement.sfu, Reason.LAST_RESORT)
+        return self._decision(plan, sfu, Reason.LAST_RESORT)
 
     def give_up(self, plan: Plan) -> Decision:
         """The fleet keeps changing faster than it can be asked: tell the player to retry."""
         return self._decision(plan, None, Reason.NOBODY)
+
+    # --- inside ---
+
+    def _may_stay(self, sfu: str, candidates: tuple[Scored, ...], *, last_hope: bool, now: float) -> bool:
+        """The room may stay on its SFU (P2): while that takes new work, however full it is.
+
+        A room that outgrows its SFU is for a cascade to spread (M6); this is where it would say that new players go
+        elsewhere. To an SFU whose connections fail for many nobody is sent while there is another.
+        """
+        refusal = self._directory.refusal(sfu, now=now)
+        if refusal is not None and not (last_hope and refusal is NotPlaceable.MISSING):
+            return False
+        return not self.standings.is_failing(sfu) or all(self.standings.is_failing(each.sfu) for each in candidates)
+
+    def _last_hope(self, ask: Ask, *, now: float, rng: random.Random) -> tuple[Scored, ...]:
+        missing = [v for v in self._directory.views(now=now) if v.refused is NotPlaceable.MISSING]
+        candidates = [self.standings.candidate(view.sfu, view.state) for view in missing]
+        order = self._selector.order(candidates, rng=rng, preference=ask.preference).order
+        order = tuple(sfu for sfu in order if not ask.avoids(sfu)) or order
+        return tuple(replace(self.standings.scored(sfu), level=n) for n, sfu in enumerate(order[:CANDIDATES]))
+
+    def _as_decided(self, score: Scored, there: InFlightThere | None) -> Scored:
+        """The score with what the store had in flight when it decided."""
+        if there is None:
+            return score
+        selector = self._selector
+        counts = in_flight(there.counts, score.version, reports_until_shown=selector.reports_until_shown)
+        now = replace(score, in_flight=counts.rooms if selector.sort.per_room else counts.joins)
+        if self._hot(there.joins_per_s):
+            now = replace(now, level=score.level + OVER_THE_CAP, passed_over=score.passed_over or "joins-too-fast")
+        return now
+
+    def _hot(self, joins_per_s: float) -> bool:
+        return 0 < self._selector.max_joins_per_s <= joins_per_s
 
     def _usable(self, plan: Plan, sfu: str, *, now: float) -> bool:
         refusal = self._directory.refusal(sfu, now=now)
@@ -135,27 +231,34 @@ class Assigner:
         state = self._directory.state(sfu)
         return state is None or state.incarnation <= ask.leave_version[0]
 
-    def _avoided(self, ask: Ask, sfu: str) -> bool:
-        return sfu == ask.leave or sfu in ask.exclude
-
     @staticmethod
-    def _why(plan: Plan, sfu: str) -> Reason:
-        if not plan.room_had:
-            return Reason.CHOSEN if plan.eligible and plan.eligible[0] == sfu else Reason.STICKY
-        return Reason.STICKY if plan.room_had == sfu else Reason.REPLACED
+    def _why(plan: Plan, placed: PlacedRoom) -> Reason:
+        if not placed.fresh or placed.placement.sfu == plan.room_had:
+            return Reason.STICKY
+        return Reason.REPLACED if plan.room_had else Reason.CHOSEN
 
     def _decision(self, plan: Plan, chosen: str | None, reason: Reason) -> Decision:
+        named = {each.sfu for each in plan.rejected} | {chosen}
         avoided = tuple(
             Rejected(sfu, "leaving" if sfu == plan.ask.leave else "excluded")
-            for sfu in plan.eligible
-            if sfu != chosen and self._avoided(plan.ask, sfu)
+            for sfu in dict.fromkeys((plan.ask.leave, *plan.ask.exclude))
+            if sfu not in named and sfu in self._directory
         )
+        candidates = plan.candidates
+        if plan.keep is not None and plan.keep.sfu not in plan.eligible:
+            candidates += (plan.keep,)
         return Decision(
             chosen=chosen,
             reason=reason.value,
-            order=plan.eligible,
+            candidates=candidates,
             rejected=plan.rejected + avoided,
             kind=self._selector.kind.value,
             sort_by=self._selector.sort_by.value,
             limit_ignored=plan.limit_ignored,
+            room_had=plan.room_had,
+            preference=plan.ask.preference,
         )
+
+
+def _offer(score: Scored) -> Offer:
+    return Offer(sfu=score.sfu, version=score.version, level=score.level, figure=score.figure or 0.0, cost=score.cost)

@@ -7,7 +7,7 @@ that is how "state first, decision second" (invariant 1, D3, D4) holds without a
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -32,7 +32,7 @@ MAX_LAG_REVISIONS = 120
 MAX_FALSE_CLAIMS = 3
 """After so many refuted claims about one SFU, players are no longer believed about it."""
 MAX_TOMBSTONES = 1024
-MAX_SFUS = 4096
+MAX_SFUS = 16_384
 """Bound on entries; a record beyond it is ignored."""
 _FINAL = 1 << 62
 
@@ -108,6 +108,12 @@ class Directory:
         self._entries: dict[str, _Entry] = {}
         self._tombstones: OrderedDict[str, Version] = OrderedDict()
         self._blind_since: float | None = None
+        self._changed: Callable[[str], None] = lambda _: None
+
+    def watch(self, changed: Callable[[str], None]) -> None:
+        """Call `changed(sfu)` for each SFU, and each time something about one is no longer as it was; one listener."""
+        self._changed = changed
+        self._changed_all()
 
     # --- news ---
 
@@ -127,6 +133,7 @@ class Directory:
             entry = self._entries[sfu] = _Entry(state=state, status=status_of(state), heard=heard)
         elif not self._merge(entry, state, now=now):
             return []
+        self._changed(sfu)
         return self._facts(sfu, entry)
 
     def read_back(self, states: Iterable[SfuState], *, now: float) -> list[Fact]:
@@ -139,7 +146,9 @@ class Directory:
             facts += self.hear(state, now=now, direct=False)
         for sfu, entry in list(self._entries.items()):
             if sfu in present:
-                entry.stored, entry.missing = True, None
+                back, entry.stored, entry.missing = entry.missing is not None, True, None
+                if back:
+                    self._changed(sfu)
             elif entry.stored and not entry.linked and entry.missing is None:
                 entry.missing = now
         return facts + self.tick(now=now)
@@ -147,7 +156,10 @@ class Directory:
     def link(self, sfu: str, *, now: float) -> None:
         """The SFU has a link here; its freshness comes from there."""
         if (entry := self._entries.get(sfu)) is not None:
+            back = entry.missing is not None
             entry.linked, entry.unlinked, entry.missing = True, None, None
+            if back:
+                self._changed(sfu)
 
     def unlink(self, sfu: str, *, now: float) -> None:
         """Its link here broke without a `bye`."""
@@ -176,6 +188,7 @@ class Directory:
         """Redis is unreachable: the age of SFUs that are not linked here stands still (invariant 5)."""
         if self._blind_since is None:
             self._blind_since = now
+            self._changed_all()
 
     def see_store(self, *, now: float) -> None:
         """Redis answers again: ages go on from where they stood, and nothing counts as missing yet."""
@@ -189,6 +202,7 @@ class Directory:
             if entry.unlinked is not None:
                 entry.unlinked = now
         self._blind_since = None
+        self._changed_all()
 
     def tick(self, *, now: float) -> list[Fact]:
         """What time alone has decided: SFUs that are lost or whose record has expired. Call it a few times a second."""
@@ -238,6 +252,11 @@ class Directory:
         return [entry.state for _, entry in entries if entry is not None and entry.told_cordoned]
 
     @property
+    def ids(self) -> tuple[str, ...]:
+        """Every SFU known."""
+        return tuple(self._entries)
+
+    @property
     def blind(self) -> bool:
         """Redis is unreachable."""
         return self._blind_since is not None
@@ -249,6 +268,10 @@ class Directory:
         return len(self._entries)
 
     # --- inside ---
+
+    def _changed_all(self) -> None:
+        for sfu in list(self._entries):
+            self._changed(sfu)
 
     def _merge(self, entry: _Entry, state: SfuState, *, now: float) -> bool:
         """Take `state` if it is news; false when it changes nothing."""
@@ -307,6 +330,7 @@ class Directory:
         entry = self._entries.pop(sfu, None)
         if entry is None:
             return []
+        self._changed(sfu)
         incarnation, revision = version_of(entry.state)
         self._tombstones[sfu] = (incarnation, _FINAL if final else revision)
         self._tombstones.move_to_end(sfu)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from shared.messages.link import Cordon, Uncordon
 from shared.records import CommandVerb, ExitOrder, ExitScope, SfuCommand, SfuStatus
 
 MAX_REMEMBERED = 4096
@@ -44,6 +45,21 @@ def concerns(command: SfuCommand, sfu: LinkedSfu) -> bool:
     if command.sfu != sfu.sfu or command.verb not in set(CommandVerb):
         return False
     return sfu.started_at is not None and sfu.started_at <= command.at
+
+
+def message_of(command: SfuCommand) -> Cordon | Uncordon:
+    """A command as the SFU hears it: with its lease and its token, which only the SFU judges (A6, A7)."""
+    if command.verb == CommandVerb.UNCORDON:
+        return Uncordon(command=command.command, by=command.by, token=command.token)
+    return Cordon(
+        command=command.command,
+        by=command.by,
+        reason=command.reason,
+        exit_when_empty=command.verb == CommandVerb.DRAIN,
+        lease_s=command.lease_s,
+        drain_max_s=command.drain_max_s,
+        token=command.token,
+    )
 
 
 class OrderBook:

@@ -21,7 +21,7 @@ class Wire(Protocol):
 class Session:
     """One player here. Lean on purpose: a router holds tens of thousands (`bench notify`: < 25 KiB each)."""
 
-    __slots__ = ("claims", "detached", "home_at", "next_sfu", "provisional", "room", "wire")
+    __slots__ = ("claims", "detached", "home_at", "next_sfu", "provisional", "room", "trying", "wire")
 
     def __init__(self, claims: ResumeClaims, *, wire: Wire | None, home_at: float, provisional: bool = False) -> None:
         self.claims = claims
@@ -35,6 +35,8 @@ class Session:
         """Since when its SFU is its SFU [Unix seconds], for people."""
         self.next_sfu = ""
         """Where it was told to move; it is at home on the old one until it says `moved`."""
+        self.trying = ""
+        """Where it was sent last, until it has said that media flows there or that it came to nothing."""
         self.provisional = provisional
         """Begun without Redis: its epoch is our guess until Redis has confirmed it."""
 

@@ -8,18 +8,17 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
-from router.core.assignment import MAX_EXCLUDES
-from router.core.placements import Placed
 from router.core.room import Room
 from router.core.sessions import Session
 from router.shell.state import RouterState
 from shared.errors import BadToken, StoreUnavailable
+from shared.placement_records import PlacementRecord
+from shared.store.placements import is_about
 from shared.tokens import MAX_NAME, PlayerClaims, issue
 
 DEV_TOKEN_TTL_S = 3600.0
 MAX_LISTED = 1000
 """Rows of an answer at most."""
-_SHOWN = MAX_EXCLUDES * 4
 
 
 class Api:
@@ -120,17 +119,28 @@ class Api:
         return room
 
     async def _placements(self, request: web.Request) -> web.Response:
-        """The last placements of this router, newest first, with all that decided them."""
+        """The fleet's last placements, newest first, with all that decided them; of one room or player if named.
+
+        While Redis is away, those of this router.
+        """
+        state, query = self._state, request.query
         try:
-            last = min(MAX_LISTED, int(request.query.get("last", "50")))
+            last = max(0, min(MAX_LISTED, int(query.get("last", "50"))))
         except ValueError:
             return _answer({"error": "last must be a number"}, status=400)
-        placements = self._state.placements
+        wanted = {"room": query.get("room", "")[:MAX_NAME], "player": query.get("player", "")[:MAX_NAME]}
+        try:
+            stored = await state.need_store("read_placements").read_placements(last, **wanted)
+            here = state.placements.unsent
+        except StoreUnavailable:
+            stored, here = [], state.placements.last(MAX_LISTED)
+        found = {each.id: each for each in (*here, *stored) if is_about(each, **wanted)}
         return _answer(
             {
-                "router": self._state.config.router,
-                "reasons": dict(placements.reasons),
-                "placements": [_placed(placed) for placed in placements.last(last)],
+                "router": state.config.router,
+                "store_up": not state.directory.blind,
+                "reasons": dict(state.placements.reasons),
+                "placements": [_placement(record) for record in list(found.values())[:last]],
             }
         )
 
@@ -180,21 +190,9 @@ def _player_row(room: Room, session: Session, sfu: str) -> dict[str, Any]:
     }
 
 
-def _placed(placed: Placed) -> dict[str, Any]:
-    decision = placed.decision
-    return {
-        "at": placed.at,
-        "room": placed.room,
-        "identity": placed.identity,
-        "cause": placed.cause,
-        "sfu": decision.chosen,
-        "reason": decision.reason,
-        "eligible": list(decision.order[:_SHOWN]),
-        "rejected": [{"sfu": each.sfu, "why": each.why} for each in decision.rejected[:_SHOWN]],
-        "kind": decision.kind,
-        "sort_by": decision.sort_by,
-        "limit_ignored": decision.limit_ignored,
-    }
+def _placement(record: PlacementRecord) -> dict[str, Any]:
+    """The record, and the ids of the eligible by themselves, as this answer has always had them."""
+    return {**(_row(record) or {}), "eligible": [each.sfu for each in record.candidates]}
 
 
 def _row(record: msgspec.Struct | None) -> dict[str, Any] | None:
@@ -205,8 +203,14 @@ def _row(record: msgspec.Struct | None) -> dict[str, Any] | None:
     for name in record.__struct_fields__:
         if name != "extra":
             value = getattr(record, name)
-            row[name] = _row(value) if isinstance(value, msgspec.Struct) else value
+            row[name] = _plain(value)
     return row
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_plain(each) for each in value]
+    return _row(value) if isinstance(value, msgspec.Struct) else value
 
 
 def _answer(body: dict[str, Any], *, status: int = 200) -> web.Response:

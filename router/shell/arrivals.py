@@ -78,6 +78,7 @@ class Arrivals:
             publish=grants.publish,
             subscribe=grants.subscribe,
             admin=grants.admin,
+            cell=grants.cell or bounds.word(message.cell),
         )
         session = Session(claims, wire=None, home_at=state.wall())
         record = PlayerRecord(
@@ -97,8 +98,7 @@ class Arrivals:
                 wire.put(ws_frame(no_sfu()))
 
         ask = Ask(room=claims.room, exclude=bounds.excluded(message.exclude))
-        placement = seen.placement if seen else None
-        await self._placing.place(ask, identity=claims.identity, deliver=deliver, seen=placement)
+        await self._placing.place(ask, session=session, deliver=deliver, seen=seen)
         return session
 
     async def _resume(self, wire: WireConnection, message: Resume) -> Session | None:
@@ -152,9 +152,8 @@ class Arrivals:
             if decision.chosen is None:
                 wire.put(ws_frame(no_sfu()))
 
-        placement = seen.placement if seen else None
         ask = Ask(room=session.room, reason="resume")
-        await self._placing.place(ask, identity=session.claims.identity, deliver=deliver, seen=placement)
+        await self._placing.place(ask, session=session, deliver=deliver, seen=seen)
         return session
 
     def _still_right(self, sfu: str) -> str | None:
@@ -189,9 +188,7 @@ class Arrivals:
         for publication in (seen.publications if seen else {}).values():
             if publication.player == session.player:
                 room.put_publication(publication)
-        said = bounds.resumed_publications(
-            message.publications, session, known_sfus=[v.sfu for v in self._state.directory.views(now=0.0)]
-        )
+        said = bounds.resumed_publications(message.publications, session, known_sfus=self._state.directory.ids)
         for publication in said:
             self._adopt_one(session, room, publication)
         if said:

@@ -10,7 +10,7 @@ import msgspec
 from websockets.exceptions import ConnectionClosed
 
 from router.core.links import Boots, LinkFacts
-from router.core.orders import OrderBook
+from router.core.orders import OrderBook, message_of
 from router.shell.drains import Drains
 from router.shell.state import RouterState
 from router.shell.wire import WireConnection, ws_frame
@@ -20,7 +20,6 @@ from shared.messages.base import Message
 from shared.messages.codes import CloseCode
 from shared.messages.link import (
     Bye,
-    Cordon,
     CordonedSfu,
     Drained,
     Exit,
@@ -31,12 +30,11 @@ from shared.messages.link import (
     Stamped,
     TerminatingSfu,
     ToRouter,
-    Uncordon,
     UncordonedSfu,
     to_router,
     unpack_state,
 )
-from shared.records import CommandVerb, ExitOrder, SfuCommand, SfuState, sfu_id, status_of
+from shared.records import ExitOrder, SfuCommand, SfuState, sfu_id, status_of
 from shared.store.answers import PutSfu, Wake, WakeKind
 from shared.tokens import LinkClaims, verify
 
@@ -104,7 +102,7 @@ class Links:
             self._links[sfu.sfu].send(Exit(at=order.at, by=order.by, reason=f"ordered for {order.scope}"))
         for sfu, command in self.book.commands(commands, linked):
             log.info("[drain] command %s", fields(sfu=sfu.sfu, verb=command.verb, by=command.by))
-            self._links[sfu.sfu].send(_command_message(command))
+            self._links[sfu.sfu].send(message_of(command))
 
     # --- a link's life ---
 
@@ -247,10 +245,3 @@ class Links:
     def _count(self, error: BadInput) -> None:
         self._state.metrics.refused.labels("sfu", error.code).inc()
         self._state.trouble.warning(f"sfu-{error.code}", str(error))
-
-
-def _command_message(command: SfuCommand) -> Cordon | Uncordon:
-    if command.verb == CommandVerb.UNCORDON:
-        return Uncordon(command=command.command, by=command.by)
-    drain = command.verb == CommandVerb.DRAIN
-    return Cordon(command=command.command, by=command.by, reason=command.reason, exit_when_empty=drain)

@@ -28,7 +28,23 @@ class Metrics:
         self.messages = Counter("sluice_router_messages", "Messages heard.", ["peer", "type"], registry=registry)
         self.refused = Counter("sluice_router_refused", "Refusals and bad input.", ["peer", "code"], registry=registry)
         self.closed = Counter("sluice_router_closed", "Closes by this router.", ["peer", "code"], registry=registry)
+        self.admin = Counter(
+            "sluice_router_admin_commands", "Operators' commands by outcome.", ["verb", "outcome"], registry=registry
+        )
         self.placements = Counter("sluice_router_placements", "Placements by reason.", ["reason"], registry=registry)
+        self.in_flight = Gauge(
+            "sluice_router_placement_inflight",
+            "Joins placed by all routers that SFUs' reports do not show yet.",
+            registry=registry,
+        )
+        self.failing = Gauge(
+            "sluice_router_failing_sfus", "SFUs left out because connections fail for many.", registry=registry
+        )
+        self.ice_failures = Counter(
+            "sluice_router_ice_failures",
+            "Players that could not connect to the SFU they were sent to.",
+            registry=registry,
+        )
         self.told = Counter("sluice_router_told", "Notices about SFUs put on players' wires.", registry=registry)
         self.sync = Histogram(
             "sluice_router_sync_seconds", "One exchange with Redis.", buckets=_FAST_S, registry=registry

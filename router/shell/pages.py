@@ -24,6 +24,15 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
 }
+CSP = (
+    "default-src 'self'; script-src 'self'; style-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; "
+    "img-src 'self' data: blob:; media-src 'self' blob:; worker-src 'self'; "
+    "connect-src 'self' http: https: ws: wss:"
+)
+"""For pages: code comes from here and nowhere else, whatever a name from the network holds. Connections may go
+anywhere: players go to any SFU, and the fleet page asks every router."""
+FRAMED_BY_NOBODY = {"fleet.html"}
+"""Pages with buttons that act on the fleet: no other page may put them in a frame and lead clicks there."""
 
 
 def web_root() -> Path | None:
@@ -51,6 +60,9 @@ class Pages:
         response.content_type = CONTENT_TYPES[file.suffix]
         if file.suffix in (".html", ".js", ".css"):
             response.charset = "utf-8"
+        if file.suffix == ".html":
+            ancestors = "; frame-ancestors 'none'" if file.name in FRAMED_BY_NOBODY else ""
+            response.headers["Content-Security-Policy"] = CSP + ancestors
         return response
 
     def find(self, path: str) -> Path | None:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from router.core.assignment import Ask, Plan
 from router.core.placements import Placed
-from router.core.selector import Decision
+from router.core.selector import Decision, Preference
+from router.core.sessions import Session
 from router.shell.outbox import Outbox
 from router.shell.state import RouterState
 from shared.errors import StoreUnavailable
 from shared.logs import fields
 from shared.messages.player import AssignedSfu
+from shared.placing import PlacedRoom
 from shared.records import RoomPlacement
+from shared.store.answers import RoomRecord
 from shared.tokens import SFU_TOKEN_TTL_S, ResumeClaims, SfuClaims, issue
 
 MAX_ROUNDS = 8
@@ -32,48 +37,91 @@ class Placing:
         self,
         ask: Ask,
         *,
-        identity: str,
+        session: Session,
         deliver: Callable[[Decision], None],
-        seen: RoomPlacement | None = None,
+        seen: RoomRecord | None = None,
     ) -> None:
         """Decide, and call `deliver` with the decision before anything else can happen on this router.
 
-        `seen`: where Redis has just said the room is, for a room that is not hosted here yet.
+        `seen`: what Redis has just said of the room, for one that is not hosted here yet.
         """
+        ask = replace(ask, preference=self._preference(ask.room, session, seen))
         decision = await self._decide(ask, seen)
         # No await from the check in `_decide` to here: a coroutine's return does not yield to the event loop.
         deliver(decision)
+        state = self._state
         cause = ask.reason or ("reassign" if ask.leave else "join")
-        placed = Placed(at=self._state.wall(), room=ask.room, identity=identity, cause=cause, decision=decision)
-        self._state.placements.add(placed)
-        self._state.metrics.placements.labels(decision.reason).inc()
+        placed = Placed(
+            at=state.wall(),
+            room=ask.room,
+            identity=session.claims.identity,
+            player=session.player,
+            cause=cause,
+            leave=ask.leave,
+            decision=decision,
+        )
+        state.placements.add(placed)
+        if decision.chosen is not None:
+            state.tries.sent(session, decision.chosen, self._incarnation(decision.chosen))
+        state.metrics.placements.labels(decision.reason).inc()
         log.info("[place] %s", fields(**placed.line()))
 
-    async def _decide(self, ask: Ask, seen: RoomPlacement | None) -> Decision:
+    async def _decide(self, ask: Ask, seen: RoomRecord | None) -> Decision:
         state = self._state
+        known = seen.placement if seen else None
         for _ in range(MAX_ROUNDS):
-            known = self._known(ask.room) or seen
+            known = self._known(ask.room) or known
             plan = state.assigner.plan(ask, room_had=known.sfu if known else "", now=state.mono(), rng=state.rng)
-            placement = await self._ask(plan, known)
+            placed = await self._ask(plan, known)
             room = state.rooms.get(ask.room)
-            if room is not None and placement is not None:
-                room.place(placement)
+            if placed is not None:
+                known = placed.placement
+                plan = state.assigner.heed(plan, placed, now=state.mono())
+                if room is not None:
+                    room.place(placed.placement)
             carrying = room.carriers() if room else ()
-            decision = state.assigner.settle(plan, placement, carrying=carrying, now=state.mono())
+            decision = state.assigner.settle(plan, placed, carrying=carrying, now=state.mono())
             if decision is not None:
+                self._count_alone(plan, placed, decision)
                 return decision
         return state.assigner.give_up(plan)
 
-    async def _ask(self, plan: Plan, known: RoomPlacement | None) -> RoomPlacement | None:
-        if not plan.eligible:
+    async def _ask(self, plan: Plan, known: RoomPlacement | None) -> PlacedRoom | None:
+        if not plan.candidates:
             return None
         try:
-            placement = await self._state.need_store("place_room").place_room(plan.ask.room, plan.eligible)
+            store = self._state.need_store("place_room")
+            placed = await store.place_room(plan.ask.room, self._state.assigner.wish(plan))
         except StoreUnavailable:
             return self._state.assigner.place_locally(plan, known)
-        if placement != known:
+        if placed.placement != known:
             self._outbox.wake(plan.ask.room)
-        return placement
+        return placed
+
+    def _count_alone(self, plan: Plan, placed: PlacedRoom | None, decision: Decision) -> None:
+        """Count a join that Redis has not: it is away, or the player went to another SFU than its room."""
+        sfu = decision.chosen
+        if sfu is None or placed is None:
+            return
+        counted = sfu == placed.placement.sfu and sfu in placed.in_flight and self._state.assigner.wish(plan).join
+        if not counted:
+            rooms = int(placed.fresh and sfu == placed.placement.sfu)
+            self._state.assigner.standings.placed_alone(sfu, rooms=rooms, now=self._state.mono())
+
+    def _preference(self, name: str, session: Session, seen: RoomRecord | None) -> Preference:
+        """The cell of the player, and the release that its room runs on."""
+        state = self._state
+        version = ""
+        if state.config.keep_version:
+            room = state.rooms.get(name)
+            publications = room.publications if room else seen.publications if seen else {}
+            states = (state.directory.state(publication.sfu) for publication in publications.values())
+            version = most_common(each.version for each in states if each is not None)
+        return Preference(cell=session.claims.cell, version=version)
+
+    def _incarnation(self, sfu: str) -> int:
+        known = self._state.directory.state(sfu)
+        return known.incarnation if known else 0
 
     def _known(self, room: str) -> RoomPlacement | None:
         hosted = self._state.rooms.get(room)
@@ -105,3 +153,9 @@ class Placing:
         )
         secret = self._state.config.secret
         return issue(granted, secret=secret, now_at=self._state.wall(), ttl_s=SFU_TOKEN_TTL_S)
+
+
+def most_common(versions: Iterable[str]) -> str:
+    """The release most of them run; of equals the one that sorts last, which tends to be the newer; none: empty."""
+    counts = Counter(version for version in versions if version)
+    return max(counts, key=lambda version: (counts[version], version), default="")

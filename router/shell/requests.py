@@ -91,7 +91,15 @@ class Requests:
             exclude=bounds.excluded(message.exclude),
             reason=bounds.word(message.reason),
         )
-        await self._placing.place(ask, identity=session.claims.identity, deliver=deliver)
+        self._note_failure(session, ask)
+        await self._placing.place(ask, session=session, deliver=deliver)
+
+    def _note_failure(self, session: Session, ask: Ask) -> None:
+        """The SFU that it was sent to last may be one that it could not connect to."""
+        state = self._state
+        known = state.directory.state(session.trying)
+        if state.tries.asks_again(session, ask.exclude, known.incarnation if known else 0):
+            state.metrics.ice_failures.inc()
 
     def _rehome(self, session: Session, sfu: str, *, reason: str) -> None:
         room = self._state.rooms.get(session.room)
@@ -133,6 +141,7 @@ class Requests:
         if isinstance(record, bounds.Refused):
             self._refuse(wire, record)
         elif room.put_publication(record):
+            self._state.tries.works(session, record.sfu)
             self._outbox.publication(room.name, session.player, record.publication)
             self._updates.soon(room)
 
@@ -164,6 +173,7 @@ class Requests:
         for gap_ms, histogram in ((message.audio_gap_ms, metrics.audio_gap), (message.video_gap_ms, metrics.video_gap)):
             if gap_ms is not None and 0 <= gap_ms < float("inf"):
                 histogram.observe(gap_ms)
+        self._state.tries.works(session, message.sfu)
         self._home(session, room, message.sfu)
 
     async def _leave(self, session: Session, _: Room, wire: WireConnection, __: Leave) -> None:

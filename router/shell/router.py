@@ -16,6 +16,7 @@ from router.core.rooms import Rooms
 from router.core.sessions import Session
 from router.shell.arrivals import Arrivals
 from router.shell.drains import Drains
+from router.shell.history import History
 from router.shell.leases import Leases
 from router.shell.links import Links
 from router.shell.liveness import Liveness
@@ -59,6 +60,7 @@ class Router:
         self._sync.bind(self.links, self._reader)
         self._liveness = Liveness(state, self._sessions)
         self._leases = Leases(state, self._outbox)
+        self._history = History(state)
         placing = Placing(state, self._outbox)
         arrivals = Arrivals(
             state,
@@ -88,6 +90,7 @@ class Router:
             self._reader.run(),
             self._outbox.run(),
             self._leases.run(),
+            self._history.run(),
             self._liveness.run(),
         ):
             self._tasks.append(asyncio.create_task(run))

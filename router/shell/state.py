@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import random
+import secrets
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from router.core.directory import Directory
 from router.core.placements import Placements
 from router.core.rooms import Rooms
 from router.core.teller import Teller
+from router.core.tries import TryBook
 from router.shell.metrics import Metrics
 from router.shell.wire import ws_frame
 from shared.errors import StoreUnavailable
@@ -33,7 +35,8 @@ class RouterState:
     rooms: Rooms
     directory: Directory = field(default_factory=Directory)
     metrics: Metrics = field(default_factory=Metrics)
-    placements: Placements = field(default_factory=Placements)
+    placements: Placements = field(init=False)
+    tries: TryBook = field(default_factory=TryBook)
     rng: random.Random = field(default_factory=random.Random)
     mono: Callable[[], float] = time.monotonic
     wall: Callable[[], float] = time.time
@@ -49,6 +52,7 @@ class RouterState:
     trouble: OncePerMinute = field(init=False)
 
     def __post_init__(self) -> None:
+        self.placements = Placements(router=self.config.router, boot=secrets.token_hex(4))
         self.assigner = Assigner(self.directory, self.config.selector)
         self.teller = Teller(self.rooms, encode=ws_frame)
         self.trouble = OncePerMinute(log, clock=self.mono)

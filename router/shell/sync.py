@@ -6,6 +6,7 @@ import asyncio
 import logging
 
 from router.core.room import KEEP_ABSENT_S
+from router.shell.history import read_failing
 from router.shell.links import Links
 from router.shell.reader import Reader
 from router.shell.state import RouterState
@@ -88,6 +89,7 @@ class Sync:
             with state.metrics.sync.time():
                 await self._put_sfus()
                 await self._read_sfus()
+                await read_failing(state)
                 await self._read_orders()
                 await self._read_rooms()
                 await self._routers()

@@ -7,7 +7,9 @@ from collections.abc import Awaitable, Callable
 from aiohttp import web
 from aiohttp.typedefs import Middleware
 
+from router.shell.admin import Admin
 from router.shell.api import Api
+from router.shell.feed import Feed
 from router.shell.links import Links
 from router.shell.pages import Pages, web_root
 from router.shell.state import RouterState
@@ -32,6 +34,8 @@ def router_app(state: RouterState, links: Links, *, ready: Callable[[], bool]) -
     app.middlewares.append(cors)
     app.middlewares.append(_fresh_gauges(state, links))
     Api(state).add_to(app)
+    Feed(state).add_to(app)
+    Admin(state).add_to(app)
     Pages(web_root()).add_to(app)
     return app
 
@@ -58,6 +62,8 @@ def set_gauges(state: RouterState, links: Links) -> None:
     metrics.players.labels("waiting").set(state.rooms.sessions - connected)
     metrics.rooms.set(len(state.rooms))
     metrics.links.set(len(links.ids))
+    metrics.in_flight.set(state.assigner.standings.in_flight.joins)
+    metrics.failing.set(state.assigner.standings.failing)
     for kind, count in state.store.counts.items():
         metrics.store_trouble.labels(kind).set(count)
     counts = dict.fromkeys(SfuStatus, 0)

@@ -1,7 +1,7 @@
 """The life of an SFU from its first cordon to its exit (D2, D6, D7, D8, D12): one machine, no clock, no sockets.
 
     ONLINE --cordon, drain, SIGTERM--> CORDONED --empty, last moment, exit--> TERMINATING --done--> ENDED
-       ^-------------uncordon-------------'   (not after SIGTERM)
+       ^------uncordon, lease lapses------'   (not after SIGTERM)
 
 The shell tells it what happened with `handle`, does the effects in their order, and calls `handle(TimePassed())` at
 `next_deadline()`. It ends at zero players, at its last moment before the kill, or forced; in no other case
@@ -14,11 +14,11 @@ import math
 import random
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from sfu.core.asking import Asking
+from sfu.core.cordon import Cordon, lease_fault
 from sfu.core.drain_bounds import DrainBounds
 from sfu.core.drain_events import (
     AnnounceCordoned,
@@ -32,6 +32,7 @@ from sfu.core.drain_events import (
     ExitProcess,
     FinalSequenceDone,
     InterruptedAtTerminal,
+    Lease,
     OccupancyChanged,
     Outcome,
     RejectOrder,
@@ -58,21 +59,6 @@ class DrainState(StrEnum):
     """The process may exit."""
 
 
-@dataclass(slots=True)
-class _Cordon:
-    """The facts of a cordon in progress; times are monotonic seconds."""
-
-    cause: DrainCause
-    by: str
-    reason: str
-    command: str
-    began: float
-    exit_when_empty: bool = False
-    ask_at: float | None = None
-    final_at: float | None = None
-    since_at: float | None = None
-
-
 class DrainMachine:
     """The machine. Its public attributes are for reading."""
 
@@ -84,9 +70,10 @@ class DrainMachine:
         self.story: deque[str] = deque(maxlen=64)
         """The last changes of state, for errors and logs."""
         self._rng = rng
-        self._cordon: _Cordon | None = None
+        self._cordon: Cordon | None = None
         self._interrupts = 0
         self._commands: deque[str] = deque(maxlen=COMMANDS_KEPT)
+        self._newest_token = 0
         self._asking: Asking | None = None
         self._end_by = math.inf
 
@@ -118,32 +105,18 @@ class DrainMachine:
         return self._cordon.began if self._cordon else None
 
     def facts(self, *, now: float) -> Drain | None:
-        """The drain as it goes into `SfuState`; None while ONLINE. Both bounds count from the cordon's beginning."""
-        cordon = self._cordon
-        if cordon is None:
-            return None
-        kill_at = None if cordon.final_at is None else cordon.final_at + self.bounds.lead_s
-        return Drain(
-            cause=cordon.cause.value,
-            by=cordon.by,
-            reason=cordon.reason,
-            command=cordon.command,
-            exit_when_empty=cordon.exit_when_empty,
-            elapsed_s=round(now - cordon.began, 3),
-            drain_max_s=None if cordon.ask_at is None else round(cordon.ask_at - cordon.began, 3),
-            grace_s=None if kill_at is None else round(kill_at - cordon.began, 3),
-            asking=self.asking,
-            since_at=cordon.since_at,
-        )
+        """The drain as it goes into `SfuState`; None while ONLINE."""
+        return None if self._cordon is None else self._cordon.facts(self.bounds, asking=self.asking, now=now)
 
     def next_deadline(self) -> float | None:
         """When `TimePassed` is due [monotonic s]; None: nothing waits for time."""
         if self.state is DrainState.TERMINATING:
             return self._end_by
-        if self.state is not DrainState.CORDONED or self._cordon is None or self._cordon.final_at is None:
+        if self.state is not DrainState.CORDONED or self._cordon is None:
             return None
         ask_at = self._asking.next_at if self._asking else self._cordon.ask_at
-        return min(self._cordon.final_at, math.inf if ask_at is None else ask_at)
+        due = min(self._cordon.next_at, math.inf if ask_at is None else ask_at)
+        return None if due == math.inf else due
 
     # --- what happens ---
 
@@ -164,14 +137,10 @@ class DrainMachine:
             "ONLINE has no cordon, everything else has one": (state is DrainState.ONLINE) == (cordon is None),
             "an outcome exactly once terminating": (self.outcome is not None)
             == (state in (DrainState.TERMINATING, DrainState.ENDED)),
-            "a held SFU has no bounds": cordon is None
-            or cordon.exit_when_empty == (cordon.final_at is not None) == (cordon.ask_at is not None),
-            "only a bounded drain asks": not self.asking or (cordon is not None and cordon.ask_at is not None),
-            "asks end before the final sequence": cordon is None
-            or cordon.final_at is None
-            or (cordon.ask_at is not None and cordon.ask_at < cordon.final_at),
+            "only a bounded cordon asks": not self.asking or (cordon is not None and cordon.ask_at is not None),
         }
         broken = [promise for promise, kept in promises.items() if not kept]
+        broken += [] if cordon is None else cordon.broken_promises()
         if broken:
             raise AssertionError(f"{'; '.join(broken)}. Story: {' | '.join(self.story)}")
 
@@ -184,25 +153,27 @@ class DrainMachine:
         self._commands.append(command)
         return False
 
+    def _outdated(self, token: int) -> bool:
+        """True for an order of a controller that has been replaced since (A7); a person's carries no token."""
+        if token == 0:
+            return False
+        newest = self._newest_token
+        self._newest_token = max(newest, token)
+        return token < newest
+
     def _sigterm(self, event: SigtermReceived, now: float) -> list[Effect]:
         return self._end_for_signal("signal", now)
 
     def _end_for_signal(self, by: str, now: float) -> list[Effect]:
         cordon = self._cordon
         if cordon is None:
-            cordon = self._cordon = _Cordon(DrainCause.SIGTERM, by, "", "", began=now)
+            cordon = self._cordon = Cordon(DrainCause.SIGTERM, by, "", "", began=now)
             self.state = DrainState.CORDONED
         elif cordon.cause is DrainCause.SIGTERM:
             return []  # invariant 6: a repeated SIGTERM changes nothing
         cordon.cause, cordon.by = DrainCause.SIGTERM, by
-        self._bound(cordon, now)
+        cordon.bound(self.bounds, now=now)
         return [AnnounceCordoned()]
-
-    def _bound(self, cordon: _Cordon, now: float) -> None:
-        """Give a cordon its bounds, counted from now: that is when the clock of the kill starts."""
-        cordon.exit_when_empty = True
-        cordon.final_at = now + self.bounds.final_after_s
-        cordon.ask_at = min(now + self.bounds.drain_max_s, math.inf if cordon.ask_at is None else cordon.ask_at)
 
     def _interrupt(self, event: InterruptedAtTerminal, now: float) -> list[Effect]:
         self._interrupts += 1
@@ -212,30 +183,62 @@ class DrainMachine:
     def _cordoned(self, event: CordonOrdered, now: float) -> list[Effect]:
         if self._applied(event.command):
             return []
+        if self._outdated(event.token):
+            return [RejectOrder("cordon", "it comes from a controller that was replaced")]
+        if event.lease is not None and not event.exit_when_empty:
+            return self._leased(event, event.lease, now)
         cordon = self._cordon
         if cordon is None:
-            cordon = self._cordon = _Cordon(DrainCause.OPERATOR, event.by, event.reason, event.command, began=now)
-            self.state = DrainState.CORDONED
-        elif cordon.exit_when_empty or not event.exit_when_empty:
-            return []  # invariant 6: a repeated cordon changes nothing; only a held SFU can still be told to drain
+            cordon = self._begin(event, now)
+        elif cordon.exit_when_empty or not (event.exit_when_empty or cordon.leased):
+            return []  # invariant 6: a repeated cordon changes nothing; a held SFU can be told to drain, no more
         else:
-            cordon.by, cordon.reason, cordon.command = event.by, event.reason, event.command
+            cordon.take_over(event)
         if event.exit_when_empty:
-            self._bound(cordon, now)
+            cordon.bound(self.bounds, now=now)
+        else:
+            self._asking = None
         return [AnnounceCordoned()]
 
-    def _uncordoned(self, event: UncordonOrdered, now: float) -> list[Effect]:
-        if self._applied(event.command):
+    def _leased(self, event: CordonOrdered, lease: Lease, now: float) -> list[Effect]:
+        """A controller's cordon (A6). Repeated it changes nothing but the lease; what a person holds is left alone."""
+        if fault := lease_fault(lease):
+            return [RejectOrder("cordon", fault)]
+        cordon = self._cordon
+        if cordon is None:
+            self._begin(event, now).renew(lease, by=event.by, token=event.token, now=now)
+            return [AnnounceCordoned()]
+        if cordon.owned_by(event.by):
+            cordon.renew(lease, by=event.by, token=event.token, now=now)
             return []
-        if self._cordon is not None and self._cordon.cause is DrainCause.SIGTERM:
+        return [] if cordon.exit_when_empty else [RejectOrder("cordon", f"{cordon.by or 'somebody'} holds it already")]
+
+    def _begin(self, event: CordonOrdered, now: float) -> Cordon:
+        self.state = DrainState.CORDONED
+        self._cordon = Cordon(DrainCause.OPERATOR, event.by, event.reason, event.command, began=now)
+        return self._cordon
+
+    def _uncordoned(self, event: UncordonOrdered, now: float) -> list[Effect]:
+        cordon = self._cordon
+        if self._applied(event.command) or cordon is None:
+            return []
+        if self._outdated(event.token):
+            return [RejectOrder("uncordon", "it comes from a controller that was replaced")]
+        if cordon.cause is DrainCause.SIGTERM:
             return [RejectOrder("uncordon", "it got SIGTERM, the kill is coming")]
-        self.state, self._cordon = DrainState.ONLINE, None
-        self._asking = None
-        return [AnnounceUncordoned()]
+        if event.token and not cordon.owned_by(event.by):
+            return [RejectOrder("uncordon", f"{cordon.by or 'somebody'} holds it, not a controller")]
+        return self._open_again()
+
+    def _open_again(self, lapsed: str = "") -> list[Effect]:
+        self.state, self._cordon, self._asking = DrainState.ONLINE, None, None
+        return [AnnounceUncordoned(lapsed)]
 
     def _not_cordoned(self, event: UncordonOrdered | ExitOrdered, now: float) -> list[Effect]:
         if isinstance(event, UncordonOrdered):
-            self._applied(event.command)  # so that it can't undo a later cordon when it comes again
+            # So that it can't undo a later cordon when it comes again, nor a replaced controller anything.
+            self._applied(event.command)
+            self._outdated(event.token)
             return []
         return [RejectOrder("exit", "it is not cordoned")]
 
@@ -263,20 +266,24 @@ class DrainMachine:
         cordon = self._cordon
         if self.state is DrainState.TERMINATING and now >= self._end_by:
             return self._end()
-        if self.state is not DrainState.CORDONED or cordon is None or cordon.final_at is None:
+        if self.state is not DrainState.CORDONED or cordon is None:
             return []
         if cordon.exit_when_empty and self.occupancy.empty:
             return self._terminate(Outcome.EMPTY, now)
-        if now >= cordon.final_at:
+        if cordon.final_at is not None and now >= cordon.final_at:
             return self._terminate(Outcome.GRACE, now)
+        if cordon.lapses_at is not None and now >= cordon.lapses_at:
+            return self._open_again(lapsed=cordon.by or "nobody")
         if cordon.ask_at is not None and now >= cordon.ask_at:
             return self._ask(cordon.final_at, now)
         return []
 
-    def _ask(self, final_at: float, now: float) -> list[Effect]:
+    def _ask(self, final_at: float | None, now: float) -> list[Effect]:
+        """Ask the next few. A leased cordon has no end of its own, so it asks at the pace of a drain's tail."""
         players = self.occupancy.players
         if self._asking is None:
-            self._asking = Asking(players=len(players), ends_at=final_at, now=now, rng=self._rng)
+            ends_at, tail_s = (math.inf, self.bounds.tail_s) if final_at is None else (final_at, final_at - now)
+            self._asking = Asking(players=len(players), tail_s=tail_s, ends_at=ends_at, now=now, rng=self._rng)
         batch, within_s = self._asking.batch(players, now=now)
         return [AskPlayers(batch, within_s)] if batch else []
 

@@ -49,6 +49,11 @@ class DrainBounds:
         return self.grace_s - self.lead_s
 
     @property
+    def tail_s(self) -> float:
+        """From asking to the final sequence."""
+        return self.final_after_s - self.drain_max_s
+
+    @property
     def final_bound_s(self) -> float:
         """Longest final sequence; a fifth of the lead is kept for the process to end in."""
         return min(FINAL_BOUND_S, 0.8 * self.lead_s)

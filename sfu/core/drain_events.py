@@ -17,6 +17,16 @@ class Outcome(StrEnum):
     """An operator's exit, or a second Ctrl-C (D8)."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lease:
+    """For how long a leased cordon holds (A6)."""
+
+    lease_s: float
+    """It lapses this long after the order unless another renews it."""
+    drain_max_s: float | None = None
+    """From the cordon's beginning to asking the remaining players to move; None: never."""
+
+
 # --- events: what has happened ---
 
 
@@ -32,20 +42,25 @@ class InterruptedAtTerminal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CordonOrdered:
-    """An operator's `cordon` (holds, never ends) or `drain` (ends when empty, with the same bounds as SIGTERM)."""
+    """An operator's `cordon` (holds, never ends) or `drain` (ends when empty, with the same bounds as SIGTERM), or a
+    controller's leased cordon."""
 
     command: str = ""
     by: str = ""
     reason: str = ""
     exit_when_empty: bool = False
+    lease: Lease | None = None
+    token: int = 0
+    """The controller's fencing token; 0: a person's order, which is never fenced."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UncordonOrdered:
-    """An operator takes a cordon back."""
+    """An operator takes a cordon back, or a controller its own."""
 
     command: str = ""
     by: str = ""
+    token: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +126,9 @@ class AnnounceCordoned:
 @dataclass(frozen=True, slots=True)
 class AnnounceUncordoned:
     """Raise the revision, take new work again, and tell the routers at once."""
+
+    lapsed: str = ""
+    """Whose lease ran out; empty when somebody took the cordon back."""
 
 
 @dataclass(frozen=True, slots=True)

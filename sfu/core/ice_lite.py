@@ -9,13 +9,14 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from shared.errors import BadPacket
-from shared.rtc import stun
+from shared.rtc import stun, stun_check
 
 Address = tuple[str, int]
 
 CONSENT_S = 15.0
-"""No authentic check for this long: the peer is gone. Browsers check every 1.6 to 2.5 s, so this is six missed in a
-row; RFC 7675 allows 30 s."""
+"""Neither an authentic check nor authentic media for this long: the peer is gone. Browsers check every 1.6 to 2.5 s, so
+this is six missed in a row; RFC 7675 allows 30 s. GStreamer's libnice stops checking once it has nominated a pair and
+sends indications, which nobody signs (RFC 8445 section 11): of it we hear by its media and reports only."""
 
 FIRST_CHECK_S = 30.0
 """A peer that has never been heard is given up after this; its answer may still be on its way."""
@@ -27,6 +28,8 @@ class IceDrop(StrEnum):
     """Why a STUN message got no answer."""
 
     MALFORMED = "stun-malformed"
+    INDICATION = "stun-indication"
+    """A keep-alive that wants no answer and proves nothing."""
     UNKNOWN_UFRAG = "stun-unknown-ufrag"
     BAD_INTEGRITY = "stun-bad-integrity"
 
@@ -89,21 +92,21 @@ class IceLite:
     def receive(self, datagram: bytes, source: Address, *, now: float) -> Answered | IceDrop:
         """Judge a STUN message. What is not authentic is never answered: it may come from a forged address."""
         try:
-            check = stun.parse_check(datagram)
+            check = stun_check.parse_check(datagram)
         except BadPacket:
-            return IceDrop.MALFORMED
+            return IceDrop.INDICATION if stun_check.is_indication(datagram) else IceDrop.MALFORMED
         known = self._by_ufrag.get(check.local_ufrag)
         if known is None:
             return IceDrop.UNKNOWN_UFRAG
         peer, pwd = known
-        if not stun.verify(check.message, pwd):
+        if not stun_check.verify(check, pwd):
             return IceDrop.BAD_INTEGRITY
         remote = self._remotes[peer]
         remote.deadline = now + CONSENT_S
         self._retire_older(remote, check.local_ufrag)
         if check.peer_is_controlled:
             return Answered(peer, stun.role_conflict_response(check, password=pwd), None)
-        reply = stun.binding_response(check, source=source, password=pwd)
+        reply = stun_check.binding_response(check, source=source, password=pwd)
         return Answered(peer, reply, self._move(remote, source, nominated=check.use_candidate))
 
     def _move(self, remote: _Remote, source: Address, *, nominated: bool) -> Address | None:
@@ -116,6 +119,12 @@ class IceLite:
     def _retire_older(self, remote: _Remote, used: str) -> None:
         while remote.ufrags[0] != used:
             del self._by_ufrag[remote.ufrags.pop(0)]
+
+    def heard(self, peer: int, *, at: float) -> None:
+        """Authentic media came from the peer at that moment, which proves as much as a check."""
+        remote = self._remotes.get(peer)
+        if remote is not None:
+            remote.deadline = max(remote.deadline, at + CONSENT_S)
 
     def silent(self, *, now: float) -> list[int]:
         """Peers whose consent has run out."""

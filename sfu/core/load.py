@@ -1,4 +1,4 @@
-"""Node load from counters (A1, A2): the fullest of egress, streams and CPU; unknown until there are two samples."""
+"""A node's load from its counters (A2): rates are differences between two samples, unknown until there are two."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ from dataclasses import dataclass
 
 import msgspec
 
+from shared.load import Ceilings, normalised
 from shared.records import LoadParts
-
-CPU_GUARD = 0.85
-"""A node at this CPU share is full (A1)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,15 +32,8 @@ class Sample:
     """None where the system does not tell."""
     sysload: float | None = None
     """One-minute load average per core."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Ceilings:
-    """What the node can carry."""
-
-    egress_bps: float
-    streams: int
-    cpu_guard: float = CPU_GUARD
+    loop_lag_s: float | None = None
+    """Longest that the event loop kept something due waiting since the sample before."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -69,9 +60,15 @@ class LoadMeter:
         if last is None or sample.at <= last.at:
             return
         elapsed = sample.at - last.at
+        process, machine = process_share(last, sample, cores=self._cores), machine_share(last, sample)
+        # Where a neighbour uses the cores, there is no room for us either.
+        cpu = max(process, machine or 0.0)
         self._rates = LoadParts(
-            cpu=round(min(1.0, cpu_share(last, sample, cores=self._cores)), 4),
+            cpu=_share(cpu),
+            cpu_process=round(process, 4),
+            cpu_machine=None if machine is None else _share(machine),
             sysload=sample.sysload,
+            loop_lag_s=None if sample.loop_lag_s is None else round(sample.loop_lag_s, 4),
             egress_bps=8 * max(0, sample.bytes_out - last.bytes_out) / elapsed,
             ingress_bps=8 * max(0, sample.bytes_in - last.bytes_in) / elapsed,
         )
@@ -87,21 +84,23 @@ class LoadMeter:
         )
 
 
-def cpu_share(last: Sample, now: Sample, *, cores: int) -> float:
-    """CPU of this process per core it may use, or of the whole machine, whichever is fuller: where a neighbour uses the
-    cores, there is no room for us either."""
-    own = max(0.0, now.process_cpu_s - last.process_cpu_s) / (now.at - last.at) / cores
+def process_share(last: Sample, now: Sample, *, cores: int) -> float:
+    """CPU of this process per core it may use; over 1 while it uses more than its share."""
+    return max(0.0, now.process_cpu_s - last.process_cpu_s) / (now.at - last.at) / cores
+
+
+def machine_share(last: Sample, now: Sample) -> float | None:
+    """CPU of the whole machine [0..1]; None where the system does not tell, or its counters did not move."""
     if last.machine is None or now.machine is None or now.machine.total_s <= last.machine.total_s:
-        return own
-    machine = (now.machine.busy_s - last.machine.busy_s) / (now.machine.total_s - last.machine.total_s)
-    return max(own, machine)
+        return None
+    return (now.machine.busy_s - last.machine.busy_s) / (now.machine.total_s - last.machine.total_s)
 
 
 def node_load(parts: LoadParts, ceilings: Ceilings) -> float | None:
     """Max of the parts, 1.0 at the ceiling; None while a part is not known (invariant 4)."""
-    if parts.egress_bps is None or parts.streams is None or parts.cpu is None:
-        return None
-    fullest = max(
-        parts.egress_bps / ceilings.egress_bps, parts.streams / ceilings.streams, parts.cpu / ceilings.cpu_guard
-    )
-    return round(fullest, 4)
+    fullest = normalised(parts, ceilings).node
+    return None if fullest is None else round(fullest, 4)
+
+
+def _share(value: float) -> float:
+    return round(min(1.0, max(0.0, value)), 4)

@@ -6,19 +6,44 @@ RETRY_S = 0.04
 """Pace of retries; each further try of a packet waits one step longer, so that a long round trip is not flooded."""
 
 MAX_RETRY_WAIT_S = 0.2
+ANSWER_MARGIN = 1.5
+"""A retry waits at least this many times what answers took so far: one that is under way is not asked for again."""
+
+MAX_ANSWER_S = 0.4
 MAX_TRIES = 10
+LOOK_S = 0.01
+"""Between two looks at what is due, while anything is missing."""
+
+MAX_REORDER_S = 0.04
+"""Longest wait for packets that may merely be late. Real reordering is shallower; beyond it a wait costs the viewers
+more than a needless retransmission costs the publisher."""
+
+REORDER_MARGIN = 1.25
+"""The wait beyond how late the latest packet was."""
+
+FORGETTING = 1 / 128
+"""By how much each gap that closes within the wait shortens it. One that took longer sets it at once: so 3 in 100 late
+packets are asked for in vain, and the wait falls to a third in 140 losses when the path has stopped reordering."""
+
 MAX_MISSING = 250
 """More than this missing at once is an outage: a key frame repairs it, a flood of retransmissions does not."""
 
 
 class MissingPackets:
-    """Missing extended sequence numbers of one stream. `asked` counts each packet once."""
+    """Missing extended sequence numbers of one stream. `asked` counts each packet once.
 
-    __slots__ = ("_open", "asked", "recovered")
+    On a path that keeps order a packet is asked for at once. Where packets turn out to have been merely late, one waits
+    as long as those took, `reorder_s`, so that jitter alone asks for nothing.
+    """
+
+    __slots__ = ("_open", "answer_s", "asked", "recovered", "reorder_s")
 
     def __init__(self) -> None:
-        # index -> [tries, when to ask next]
+        # index -> [tries, when to ask next, when it was missed, when it was last asked for]
         self._open: dict[int, list[float]] = {}
+        self.reorder_s = 0.0
+        self.answer_s = 0.0
+        """Smoothed time from asking to the answer; 0 before the first."""
         self.asked = 0
         self.recovered = 0
 
@@ -32,14 +57,26 @@ class MissingPackets:
             self._open.clear()
             return False
         for index in range(first, end):
-            self._open[index] = [0, now]
+            self._open[index] = [0, now + self.reorder_s, now, now]
         return True
 
-    def arrived(self, index: int) -> bool:
-        """A packet came; True when it was missing."""
-        if self._open.pop(index, None) is None:
+    def __contains__(self, index: int) -> bool:
+        return index in self._open
+
+    def arrived(self, index: int, *, original: bool, now: float) -> bool:
+        """A packet came; True when it was missing. `original`: it can't be the answer to our asking."""
+        entry = self._open.pop(index, None)
+        if entry is None:
             return False
         self.recovered += 1
+        if not original and entry[0] == 1:
+            took_s = min(now - entry[3], MAX_ANSWER_S)
+            self.answer_s = took_s if self.answer_s == 0.0 else self.answer_s + (took_s - self.answer_s) / 8
+        late_s = now - entry[2] if original or entry[0] == 0 else 0.0
+        if late_s > self.reorder_s:
+            self.reorder_s = min(late_s * REORDER_MARGIN, MAX_REORDER_S)
+        else:
+            self.reorder_s -= self.reorder_s * FORGETTING
         return True
 
     def forget_before(self, index: int) -> None:
@@ -51,7 +88,7 @@ class MissingPackets:
         """The packets to ask for now, in order; those tried often enough are given up."""
         asking = []
         for index, entry in list(self._open.items()):
-            tries, next_at = entry
+            tries, next_at, _, _ = entry
             if next_at > now:
                 continue
             if tries >= MAX_TRIES:
@@ -60,10 +97,8 @@ class MissingPackets:
             if tries == 0:
                 self.asked += 1
             entry[0] = tries + 1
-            entry[1] = now + min(RETRY_S * (tries + 1), MAX_RETRY_WAIT_S)
+            wait_s = min(RETRY_S * (tries + 1), MAX_RETRY_WAIT_S)
+            entry[1] = now + max(wait_s, self.answer_s * ANSWER_MARGIN)
+            entry[3] = now
             asking.append(index)
         return sorted(asking)
-
-    def next_at(self) -> float | None:
-        """When `due` has something to say."""
-        return min((entry[1] for entry in self._open.values()), default=None)

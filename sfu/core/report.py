@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from shared.records import Capacities, Drain, LoadParts, SfuState, SfuStatus
+from shared.records import Capacities, Drain, LoadParts, Milestones, SfuState, SfuStatus
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -21,6 +21,8 @@ class Figures:
     players: int
     producers: int
     consumers: int
+    milestones: Milestones
+    probe_failure: str
 
 
 class Reporter:
@@ -63,5 +65,7 @@ class Reporter:
             players=figures.players,
             producers=figures.producers,
             consumers=figures.consumers,
+            milestones=figures.milestones,
+            probe_failure=figures.probe_failure,
         )
         return self.state

@@ -222,7 +222,7 @@ class ConsumerSnapshot:
     """Sequence numbers the peer asked for."""
     resent: int
     unanswered: int
-    """Asked for and no longer in the cache."""
+    """Asked for and no longer in the cache; not those that we are asking the publisher for ourselves."""
     plis: int
     fraction_lost: float
     """As the peer's last report said [0..1]."""

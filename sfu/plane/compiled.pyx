@@ -44,8 +44,8 @@ table_seed = int.from_bytes(os.urandom(8), "little")
 
 _DROPS = (
     "unknown-address", "no-keys", "not-authentic", "too-many-ssrcs", "bad-rtp", "bad-rtcp", "bad-payload", "unknown-ssrc",
-    "foreign-codec", "duplicate", "late", "probe", "not-sent", "resend-repeated", "resend-over-budget", "resend-unknown",
-    "send-buffer-full", "send-failed", "queue-full", "no-memory", "unreadable",
+    "foreign-codec", "duplicate", "late", "probe", "not-sent", "resend-repeated", "resend-over-budget", "resend-awaited",
+    "resend-unknown", "send-buffer-full", "send-failed", "queue-full", "no-memory", "unreadable",
 )  # fmt: skip
 _KEYFRAME_CODECS = {"VP8": CODEC_VP8, "H264": CODEC_H264}
 _EXTENSION_KINDS = {

@@ -234,6 +234,9 @@ class Consumer:
             out_index = self.highest_out + sequence_delta(sequence, self.highest_out & 0xFFFF)
             found = self._spans.locate(out_index) if out_index <= self.highest_out else None
             packet = found[0].ring.get(found[1]) if found is not None else None
+            if found is not None and packet is None and found[1] in found[0].missing:
+                self._context.drops[DropReason.RESEND_AWAITED] += 1
+                continue
             # Without RTX a resend is the same to the byte, and a transport-wide number is never used twice.
             if found is None or packet is None or (self._plan.sequenced and not self.spec.has_rtx):
                 self._unanswered += 1

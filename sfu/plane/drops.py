@@ -30,6 +30,8 @@ class DropReason(StrEnum):
     """Could not be protected, for its length."""
     RESEND_REPEATED = "resend-repeated"
     RESEND_OVER_BUDGET = "resend-over-budget"
+    RESEND_AWAITED = "resend-awaited"
+    """Asked for while we miss it ourselves: it is forwarded as soon as it comes."""
     RESEND_UNKNOWN = "resend-unknown"
     """Asked for, and not in the cache (any more)."""
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from sfu.core.keyframes import HIGH_LAYER_INTERVAL_S, LOW_LAYER_INTERVAL_S, KeyframeRequests
-from sfu.core.missing import RETRY_S, MissingPackets
+from sfu.core.missing import LOOK_S, MissingPackets
 from sfu.core.reports import ReceiveStats, SenderClock
 from sfu.core.ring import RING_SIZE, PacketRing, Put
 from sfu.plane.api import Codec, EncodingSnapshot
@@ -91,7 +91,9 @@ class Encoding:
             stats = self.stats = ReceiveStats(ssrc=header.ssrc, clock_rate=codec.clock_rate, sequence=header.sequence)
             self.clock_rate = codec.clock_rate
             self.opaque = codec.name.upper() not in KEYFRAME_CODECS
-        media = self._admit(packet, header, codec, stats.extend(header.sequence), now=now)
+        # Where retransmissions have an SSRC of their own, what comes on this one is late, not sent again.
+        original = self.rtx_ssrc is not None
+        media = self._admit(packet, header, codec, stats.extend(header.sequence), original=original, now=now)
         if media is not None:
             stats.count(media.index, header.timestamp, len(packet), now=now)
         return media
@@ -116,7 +118,7 @@ class Encoding:
         if index <= self._highest - RING_SIZE or self.ring.get(index) is not None:
             self._probe()
             return None
-        media = self._admit(packet, header, codec, index, now=now)
+        media = self._admit(packet, header, codec, index, original=False, now=now)
         if media is not None:
             self.repaired += 1
         return media
@@ -126,7 +128,7 @@ class Encoding:
         self._context.drops[DropReason.PROBE] += 1
 
     def _admit(
-        self, packet: bytes, header: rtp.RtpHeader, codec: Codec, index: int, *, now: float
+        self, packet: bytes, header: rtp.RtpHeader, codec: Codec, index: int, *, original: bool, now: float
     ) -> MediaPacket | None:
         media = MediaPacket(self, index, packet, header, now)
         put = self.ring.put(media)
@@ -142,7 +144,7 @@ class Encoding:
                 self._gap(self._highest + 1, index, now=now)
             self._highest = index
         else:
-            self.missing.arrived(index)
+            self.missing.arrived(index, original=original, now=now)
         self.last_media = now
         if media.payload:
             self._inspect(media, codec)
@@ -182,7 +184,7 @@ class Encoding:
         self._ask_missing(now)
         if not self._nack_timer:
             self._nack_timer = True
-            self._context.timers.add(now + RETRY_S, self._on_nack_timer)
+            self._context.timers.add(now + LOOK_S, self._on_nack_timer)
 
     def _ask_missing(self, now: float) -> None:
         asking = self.missing.due(now=now)
@@ -197,7 +199,7 @@ class Encoding:
         if not self.missing or self.producer.closed or self.ssrc is None:
             self._nack_timer = False
             return None
-        return now + RETRY_S
+        return now + LOOK_S
 
     def request_keyframe(self, *, now: float) -> None:
         """Ask for a key frame, at once or when the throttle allows, and again until one comes."""

@@ -33,7 +33,7 @@ def players_view(program: Program) -> dict[str, Any]:
     return {
         "sfu": program.config.sfu,
         "links": program.links.urls,
-        "reachable": program.reachable,
+        "reachable": program.warm_up.reachable,
         "players": [
             {
                 "player": player.id,

@@ -29,7 +29,7 @@ class DrainActions(Protocol):
 
     def announce_cordoned(self) -> None: ...
 
-    def announce_uncordoned(self) -> None: ...
+    def announce_uncordoned(self, lapsed: str) -> None: ...
 
     def ask_players(self, players: tuple[str, ...], within_s: float) -> None: ...
 
@@ -68,7 +68,7 @@ class Drainer:
             case AnnounceCordoned():
                 self._actions.announce_cordoned()
             case AnnounceUncordoned():
-                self._actions.announce_uncordoned()
+                self._actions.announce_uncordoned(effect.lapsed)
             case AskPlayers():
                 self._actions.ask_players(effect.players, effect.within_s)
             case RunFinalSequence():

@@ -22,7 +22,7 @@ class PeerEnd(StrEnum):
     CLOSED_BY_PEER = "closed-by-peer"
     """The peer said close_notify."""
     CONSENT_LOST = "consent-lost"
-    """It stopped answering for itself: no connectivity check for `CONSENT_S`, or never one."""
+    """It stopped answering for itself: neither a connectivity check nor media for `CONSENT_S`, or never one."""
     DTLS_FAILED = "dtls-failed"
 
 

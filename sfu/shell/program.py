@@ -12,7 +12,6 @@ import sys
 import time
 from collections.abc import Coroutine
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
 
 from aiohttp import web
 from prometheus_client import CollectorRegistry
@@ -21,18 +20,14 @@ from websockets.asyncio.server import Server
 from sfu.config import SfuConfig
 from sfu.core.drain import DrainMachine
 from sfu.core.drain_events import (
-    CordonOrdered,
     CordonStamped,
-    ExitOrdered,
     InterruptedAtTerminal,
     OccupancyChanged,
     SigtermReceived,
-    UncordonOrdered,
 )
 from sfu.core.ledger import DrainLedger
-from sfu.core.load import Contents, LoadMeter, node_load
-from sfu.core.report import Figures, Reporter
-from sfu.plane.api import PlaneTotals
+from sfu.core.orders import event_of
+from sfu.plane.api import Address, ConsumerFlowing, Event
 from sfu.plane.choice import make_plane
 from sfu.shell.api import make_api
 from sfu.shell.drainer import Drainer
@@ -41,11 +36,12 @@ from sfu.shell.hub import Hub
 from sfu.shell.media import PortMedia
 from sfu.shell.media_metrics import MediaCollector
 from sfu.shell.metrics import SfuMetrics
+from sfu.shell.probe import Probe
+from sfu.shell.reporting import Reporting
 from sfu.shell.router_link import RouterLinks
-from sfu.shell.sampling import take_sample
-from sfu.shell.self_test import reachable
-from sfu.shell.signalling import PATH, Signalling
+from sfu.shell.signalling import Signalling
 from sfu.shell.udp import MediaPort
+from sfu.shell.warm_up import WarmUp
 from shared.http import serve
 from shared.logs import fields
 from shared.messages.link import (
@@ -64,7 +60,7 @@ from shared.messages.link import (
     pack_state,
 )
 from shared.messages.media import PleaseMove
-from shared.records import Capacities, DrainReport, SfuState, SfuStatus
+from shared.records import DrainReport, SfuState, SfuStatus
 from shared.rtc.sdp import host_candidate
 from shared.tokens import LINK_TOKEN_TTL_S, LinkClaims, issue
 
@@ -83,12 +79,8 @@ class Program:
         self.registry = CollectorRegistry()
         self.metrics = SfuMetrics(self.registry, version=config.version)
         self.ready = False
-        self.reachable: bool | None = None
-        """What the self-test of the announced addresses said; None: not done yet."""
         self._rng = random.SystemRandom()
         self._boot = secrets.token_hex(8)
-        self._meter = LoadMeter(cores=config.cores)
-        self._totals = PlaneTotals()
         self._ledger: DrainLedger | None = None
         self._status: asyncio.Future[int] | None = None
 
@@ -118,17 +110,28 @@ class Program:
         )  # fmt: skip
         signalling = Signalling(self.hub, secret=config.secret, state=lambda: self.state)
         server = await signalling.start(host=config.host, port=config.ws_port)
-        self._reporter = self._make_reporter(server)
+        self._probe = Probe(self.port, next_id=self.hub.next_id, rng=self._rng)
+        self.reports = Reporting(
+            config, ws_port=next(iter(server.sockets)).getsockname()[1], media=self.media, hub=self.hub,
+            machine=machine, probe=self._probe, metrics=self.metrics, clock=self.clock,
+        )  # fmt: skip
+        self.warm_up = WarmUp(
+            self._probe, [(candidate.ip, candidate.port) for candidate in candidates],
+            metrics=self.metrics, rng=self._rng, on_proved=self._proved,
+        )  # fmt: skip
+        self.reports.probe_failure = lambda: self.warm_up.failure
         self.links = RouterLinks(self, routers=config.routers, count=config.links, metrics=self.metrics, rng=self._rng)
-        self._refresh()
+        self.reports.sample()
+        self.reports.refresh()
         http = await serve(make_api(self), host=config.host, port=config.http_port)
         self._listen_for_signals()
         gc.collect()
         gc.freeze()  # what start-up has made stays; a full collection over it would hold media up for 0.1 s
         self.ready = True
+        self.reports.reach("healthy_s")
         self.links.start()
         self._say_where(server, http)
-        beside = [asyncio.create_task(self._report_loop()), asyncio.create_task(self._self_test())]
+        beside = [asyncio.create_task(self._report_loop()), asyncio.create_task(self.warm_up.run())]
         status = await self._status
         await self._end(beside, server, http)
         return status
@@ -141,21 +144,9 @@ class Program:
         await asyncio.wait(
             [asyncio.create_task(self.links.stop()), asyncio.create_task(http.cleanup()), *beside], timeout=1.0
         )
+        self.reports.stop()
         self.port.close()
         log.info("[drain] ended %s", fields(sfu=self.config.sfu))
-
-    def _make_reporter(self, server: Server) -> Reporter:
-        config = self.config
-        ws_port = next(iter(server.sockets)).getsockname()[1]
-        parts = urlsplit(config.announced_ws or f"ws://{config.ips()[0]}:{ws_port}")
-        address = urlunsplit(parts if parts.path.strip("/") else parts._replace(path=PATH))
-        capacities = Capacities(
-            egress_mbps=config.egress_ceiling_mbps, streams=config.stream_ceiling, cores=config.cores
-        )
-        return Reporter(
-            sfu=config.sfu, address=address, version=config.version, cell=config.cell,
-            capacities=capacities, started_ms=time.time_ns() // 1_000_000,
-        )  # fmt: skip
 
     def _say_where(self, server: Server, http: web.AppRunner) -> None:
         if not self.config.announced_ip:
@@ -173,71 +164,34 @@ class Program:
         loop.add_signal_handler(signal.SIGTERM, self._drainer.handle, SigtermReceived())
         loop.add_signal_handler(signal.SIGINT, self._drainer.handle, interrupted)
 
-    async def _self_test(self) -> None:
-        """Say loudly when our announced address gives no answer; the operator decides what that means."""
-        peer = self.media.open(on_lost=lambda reason: None)
-        try:
-            answers = [
-                await reachable(c.ip, c.port, ufrag=peer.local.ufrag, pwd=peer.local.pwd) for c in self.media.candidates
-            ]
-        finally:
-            await peer.close()
-        self.reachable = all(answers)
-        self.metrics.reachable.set(self.reachable)
-        for candidate, answered in zip(self.media.candidates, answers, strict=True):
-            if not answered:
-                log.error(
-                    "[sfu] UNREACHABLE: %s:%d, the address announced to players, does not answer. Check announced_ip, "
-                    "announced_udp_port and the port map; players will not get media.",
-                    candidate.ip,
-                    candidate.port,
-                )
-
     async def _report_loop(self) -> None:
         while True:
             await asyncio.sleep(REPORT_EVERY_S)
-            self._sample()
+            self.reports.sample()
             self.hub.sweep()
-            self.links.send(SfuReport(state=pack_state(self._refresh())))
+            self.links.send(SfuReport(state=pack_state(self.reports.refresh())))
 
     # --- the state ---
 
     @property
     def state(self) -> SfuState:
         """The last report."""
-        return self._reporter.state
+        return self.reports.state
 
-    def _sample(self) -> None:
-        snapshot = self.port.plane.snapshot()
-        self._totals = snapshot.totals
-        self.media.heard = {peer.peer: peer.last_heard for peer in snapshot.peers}
-        sample = take_sample(bytes_out=self._totals.bytes_out, bytes_in=self._totals.bytes_in, now=self.clock())
-        self._meter.sample(sample)
-
-    def _refresh(self) -> SfuState:
-        """Make the next report."""
-        hub, machine = self.hub, self._drainer.machine
-        consumers = hub.consumers
-        parts = self._meter.parts(
-            Contents(streams=consumers, rooms=len(hub.rooms), clients=len(hub.players), tracks=len(hub.producers))
-        )
-        state = self._reporter.next(
-            Figures(
-                status=machine.status,
-                drain=machine.facts(now=self.clock()),
-                load=node_load(parts, self.config.ceilings()),
-                load_parts=parts,
-                warmed_up=self._totals.forwarded > 0,
-                players=len(hub.players),
-                producers=len(hub.producers),
-                consumers=consumers,
-            )
-        )
-        self.metrics.show_state(state)
-        return state
-
-    def _on_events(self, events: list[Any]) -> None:
+    def _on_events(self, events: list[Event]) -> None:
         self.hub.plane_events(events)
+        if not self.reports.warmed_up and any(self._first_of_a_player(event) for event in events):
+            self._warmed_up(by="player")
+
+    def _first_of_a_player(self, event: Event) -> bool:
+        return isinstance(event, ConsumerFlowing) and event.consumer not in self._probe.consumers
+
+    def _proved(self, address: Address) -> None:
+        self._warmed_up(by="probe", address=f"{address[0]}:{address[1]}")
+
+    def _warmed_up(self, **facts: str) -> None:
+        if self.reports.reach("first_packet_s", **facts):
+            self.links.send(SfuReport(state=pack_state(self.reports.refresh())))
 
     def _occupancy(self) -> None:
         self._drainer.handle(OccupancyChanged(players=frozenset(self.hub.players)))
@@ -254,7 +208,7 @@ class Program:
 
     def announce_cordoned(self) -> None:
         """The machine is CORDONED already; from here on admission refuses, and the routers hear of it."""
-        state = self._refresh()
+        state = self.reports.refresh()
         if self._ledger is None:
             self._ledger = DrainLedger(began=self.clock(), players_at_cordon=len(self.hub.players))
         self.links.send(CordonedSfu(state=pack_state(state)))
@@ -269,12 +223,12 @@ class Program:
                 ),
             )  # fmt: skip
 
-    def announce_uncordoned(self) -> None:
+    def announce_uncordoned(self, lapsed: str) -> None:
         """Takes new work again."""
         self._ledger = None
-        state = self._refresh()
+        state = self.reports.refresh()
         self.links.send(UncordonedSfu(state=pack_state(state)))
-        log.info("[drain] uncordoned %s", fields(sfu=state.sfu))
+        log.info("[drain] uncordoned %s", fields(sfu=state.sfu, lease_lapsed_of=lapsed or None))
 
     def ask_players(self, players: tuple[str, ...], within_s: float) -> None:
         """Ask, and cut nobody."""
@@ -286,7 +240,7 @@ class Program:
 
     def final_sequence(self, bound_s: float) -> Coroutine[Any, Any, None]:
         """The last thing this process does."""
-        sequence = FinalSequence(self.hub, self.links, self.metrics, state=self._refresh, report=self._report)
+        sequence = FinalSequence(self.hub, self.links, self.metrics, state=self.reports.refresh, report=self._report)
         return sequence.run(bound_s=bound_s)
 
     def exit_process(self, status: int) -> None:
@@ -295,7 +249,7 @@ class Program:
             self._status.set_result(status)
 
     def _report(self) -> DrainReport:
-        machine, state = self._drainer.machine, self._refresh()
+        machine, state = self._drainer.machine, self.reports.refresh()
         assert self._ledger is not None, "a final sequence without a cordon"
         return self._ledger.report(
             sfu=state.sfu,
@@ -315,14 +269,15 @@ class Program:
         """The first message on a link."""
         claims = LinkClaims(sfu=self.config.sfu)
         token = issue(claims, secret=self.config.secret, now_at=time.time(), ttl_s=LINK_TOKEN_TTL_S)
-        return Hello(token=token, boot=self._boot, state=pack_state(self._refresh()))
+        return Hello(token=token, boot=self._boot, state=pack_state(self.reports.refresh()))
 
     def linked(self, message: Linked) -> ToRouter | None:
         """A router knows us; say at once what it may have missed, under an incarnation it takes for newer."""
-        raised = self._reporter.raise_above(message.incarnation_floor)
+        self.reports.reach("linked_s", router=message.router)
+        raised = self.reports.numbers.raise_above(message.incarnation_floor)
         if raised:
             log.warning("[link] incarnation raised %s", fields(floor=message.incarnation_floor, router=message.router))
-        state = self._refresh()
+        state = self.reports.refresh()
         if state.status == SfuStatus.CORDONED:
             return CordonedSfu(state=pack_state(state))
         if state.status == SfuStatus.TERMINATING:
@@ -332,22 +287,13 @@ class Program:
     def ordered(self, message: ToSfu, *, router: str) -> None:
         """An operator's word, through a router."""
         match message:
-            case Cordon():
-                self._drainer.handle(
-                    CordonOrdered(
-                        command=message.command,
-                        by=message.by,
-                        reason=message.reason,
-                        exit_when_empty=message.exit_when_empty,
-                    )
-                )
-            case Uncordon():
-                self._drainer.handle(UncordonOrdered(command=message.command, by=message.by))
+            case Cordon() | Uncordon():
+                self._drainer.handle(event_of(message))
             case Exit():
                 log.warning("[drain] exit ordered %s", fields(by=message.by or None, at=message.at, router=router))
-                self._drainer.handle(ExitOrdered(at=message.at, by=message.by, reason=message.reason))
+                self._drainer.handle(event_of(message))
             case Stamped():
-                self._reporter.stamp(message.started_at)
+                self.reports.numbers.stamp(message.started_at)
                 if message.cordoned_at is not None:
                     self._drainer.handle(CordonStamped(since_at=message.cordoned_at))
             case _:

@@ -11,7 +11,7 @@ from sfu.core.load import MachineCpu, Sample
 _PROC_STAT = Path("/proc/stat")
 
 
-def take_sample(*, bytes_out: int, bytes_in: int, now: float) -> Sample:
+def take_sample(*, bytes_out: int, bytes_in: int, loop_lag_s: float, now: float) -> Sample:
     """The counters at this moment."""
     return Sample(
         at=now,
@@ -20,6 +20,7 @@ def take_sample(*, bytes_out: int, bytes_in: int, now: float) -> Sample:
         process_cpu_s=time.process_time(),
         machine=_machine_cpu(),
         sysload=_sysload(),
+        loop_lag_s=loop_lag_s,
     )
 
 

@@ -30,6 +30,8 @@ MAX_SLEEP_S = 0.05
 
 CONSENT_EVERY_S = 1.0
 
+_MAPPED = "::ffff:"
+
 
 class PortDrop(StrEnum):
     """Why the port dropped a datagram, besides `IceDrop`."""
@@ -40,6 +42,17 @@ class PortDrop(StrEnum):
     SEND_BUFFER_FULL = "send-buffer-full"
     SEND_FAILED = "send-failed"
     RECEIVE_FAILED = "receive-failed"
+
+
+def mapped(address: Address) -> Address:
+    """How an IPv6 socket wants an IPv4 address written (RFC 4291 section 2.5.5.2)."""
+    host, port = address
+    return (host if ":" in host else _MAPPED + host), port
+
+
+def unmapped(source: tuple[str, int] | tuple[str, int, int, int]) -> Address:
+    """The address a datagram came from, as everybody else knows it."""
+    return source[0].removeprefix(_MAPPED), source[1]
 
 
 class DatagramUser(Protocol):
@@ -63,6 +76,7 @@ class MediaPort:
         on_events: Callable[[list[Event]], None],
     ) -> None:
         self._sock = sock
+        self._six = sock.family == socket.AF_INET6
         self._loop = asyncio.get_running_loop()
         self._on_events = on_events
         self._users: dict[int, DatagramUser] = {}
@@ -95,9 +109,14 @@ class MediaPort:
         on_events: Callable[[list[Event]], None],
         make_plane: Callable[[Callable[[bytes, Address], None]], Plane] | None = None,
     ) -> MediaPort:
-        """Bind (port 0: any free one). `on_events` gets the plane's facts. Raises `OSError` when the port is taken."""
-        sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        """Bind (port 0: any free one); `host` `::` takes IPv4 as well. `on_events` gets the plane's facts.
+
+        Raises `OSError` when the port is taken.
+        """
+        sock = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_DGRAM)
         try:
+            if sock.family == socket.AF_INET6:
+                sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
             sock.setblocking(False)
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER_BYTES)
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, BUFFER_BYTES)
@@ -110,7 +129,7 @@ class MediaPort:
     @property
     def address(self) -> Address:
         """Where it is bound."""
-        host, port = self._sock.getsockname()
+        host, port = self._sock.getsockname()[:2]
         return host, port
 
     @property
@@ -160,7 +179,7 @@ class MediaPort:
     def send(self, datagram: bytes, address: Address) -> None:
         """Send or drop: a full buffer is the network's business, and no peer may harm another."""
         try:
-            self._sock.sendto(datagram, address)
+            self._sock.sendto(datagram, mapped(address) if self._six else address)
         except (BlockingIOError, InterruptedError):
             self.drops[PortDrop.SEND_BUFFER_FULL] += 1
         except OSError as error:
@@ -185,14 +204,14 @@ class MediaPort:
         now = self._loop.time()
         for _ in range(BATCH):
             try:
-                datagram, address = self._sock.recvfrom(MAX_DATAGRAM + 1)
+                datagram, source = self._sock.recvfrom(MAX_DATAGRAM + 1)
             except (BlockingIOError, InterruptedError):
                 break
             except OSError as error:
                 self.drops[PortDrop.RECEIVE_FAILED] += 1
                 self._trouble.warning("receive-failed", f"reading the media port failed: {error}")
                 break
-            self._receive(datagram, address, now)
+            self._receive(datagram, unmapped(source), now)
         self._deliver_events()
         self._schedule()
 
@@ -215,7 +234,7 @@ class MediaPort:
         outcome = self.ice.receive(datagram, address, now=now)
         if isinstance(outcome, IceDrop):
             self.drops[outcome] += 1
-            if outcome is not IceDrop.MALFORMED:
+            if outcome not in (IceDrop.MALFORMED, IceDrop.INDICATION):
                 self._trouble.warning(outcome.value, f"a connectivity check from {address[0]} was not answered")
             return
         if outcome.moved_to is not None:
@@ -259,10 +278,17 @@ class MediaPort:
         self.plane.tick(now=now)
         if now >= self._consent_at:
             self._consent_at = now + CONSENT_EVERY_S
-            for peer in self.ice.silent(now=now):
-                if (user := self._users.get(peer)) is not None:
-                    user.consent_lost()
+            self._end_the_silent(now)
         self._deliver_events()
+
+    def _end_the_silent(self, now: float) -> None:
+        if self.ice.silent(now=now):
+            for peer in self.plane.snapshot().peers:
+                if peer.last_heard is not None:
+                    self.ice.heard(peer.peer, at=peer.last_heard)
+        for silent in self.ice.silent(now=now):
+            if (user := self._users.get(silent)) is not None:
+                user.consent_lost()
 
     def _deliver_events(self) -> None:
         events = self.plane.events()

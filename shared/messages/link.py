@@ -89,20 +89,27 @@ class Stamped(Message, frozen=True, kw_only=True):
 
 
 class Cordon(Message, frozen=True, kw_only=True):
-    """An operator's cordon or drain."""
+    """An operator's cordon or drain, or a controller's leased cordon. The fields are those of `SfuCommand`."""
 
     command: str
     by: str = ""
     reason: str = ""
     exit_when_empty: bool = False
     """True: a drain. False: hold, never end."""
+    lease_s: float | None = None
+    """The SFU takes the cordon back after this long unless another such message renews it."""
+    drain_max_s: float | None = None
+    """Of a leased cordon: seconds to asking the remaining players to move."""
+    token: Int = 0
+    """Fencing token; 0: a person's."""
 
 
 class Uncordon(Message, frozen=True, kw_only=True):
-    """An operator takes a cordon back. Without effect on an SFU that got SIGTERM."""
+    """An operator takes a cordon back, a controller (`token` over 0) its own. Without effect after SIGTERM."""
 
     command: str
     by: str = ""
+    token: Int = 0
 
 
 class Exit(Message, frozen=True, kw_only=True):

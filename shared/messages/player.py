@@ -17,6 +17,8 @@ class Join(Message, frozen=True, kw_only=True):
     """Name and version of the client program, for logs."""
     exclude: tuple[str, ...] = ()
     """SFUs this player could not reach; skipped while another is eligible."""
+    cell: str = ""
+    """SFUs of this cell are preferred, unless the token names one; empty: none in particular."""
 
 
 class Resume(Message, frozen=True, kw_only=True):

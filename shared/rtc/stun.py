@@ -4,36 +4,16 @@ from __future__ import annotations
 
 import secrets
 import struct
-from dataclasses import dataclass
 
 from aioice import stun
 
 from shared.errors import BadPacket
-
-MAX_MESSAGE = 1280
-"""Longest STUN message read [bytes]; a browser's check has about 100."""
-
-MAX_USERNAME = 513
-"""RFC 8489 section 14.3: USERNAME is under 509 bytes; ufrags are at most 256 characters each (RFC 8839)."""
+from shared.rtc.stun_check import MAX_MESSAGE, Check
 
 DEFAULT_PRIORITY = 1_853_817_087
 """Priority of a peer-reflexive candidate, component 1: 110 * 2^24 + 65535 * 2^8 + 255 (RFC 8445 section 5.1.2)."""
 
 ROLE_CONFLICT = (487, "Role Conflict")
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """A binding request, not yet authenticated: look up `local_ufrag`, then `verify` with its password."""
-
-    local_ufrag: str
-    """The ufrag of the receiver: the part of USERNAME before the colon."""
-    remote_ufrag: str
-    use_candidate: bool
-    """The controlling side nominates this pair."""
-    peer_is_controlled: bool
-    """The sender thinks it is the controlled side: a role conflict with a lite agent."""
-    message: stun.Message
 
 
 def parse(datagram: bytes) -> stun.Message:
@@ -48,39 +28,9 @@ def parse(datagram: bytes) -> stun.Message:
         raise BadPacket(protocol="stun", detail=str(error)[:200]) from None
 
 
-def parse_check(datagram: bytes) -> Check:
-    """Decode a binding request that carries credentials. Raises `BadPacket` for anything else."""
-    message = parse(datagram)
-    if message.message_class != stun.Class.REQUEST or message.message_method != stun.Method.BINDING:
-        raise BadPacket(protocol="stun", detail="not a binding request")
-    username = message.attributes.get("USERNAME", "")
-    local, colon, remote = username.partition(":")
-    if not colon or not local or len(username) > MAX_USERNAME:
-        raise BadPacket(protocol="stun", detail="no USERNAME of the form receiver:sender")
-    return Check(
-        local_ufrag=local,
-        remote_ufrag=remote,
-        use_candidate="USE-CANDIDATE" in message.attributes,
-        peer_is_controlled="ICE-CONTROLLED" in message.attributes,
-        message=message,
-    )
-
-
 def verify(message: stun.Message, password: str) -> bool:
     """True when MESSAGE-INTEGRITY was made with `password`; false as well when there is none."""
     return bool(message.check_message_integrity(password.encode()))
-
-
-def binding_response(check: Check, *, source: tuple[str, int], password: str) -> bytes:
-    """The answer to an authenticated check: the address it came from, signed with our password."""
-    response = stun.Message(
-        stun.Method.BINDING,
-        stun.Class.RESPONSE,
-        transaction_id=check.message.transaction_id,
-        attributes={"XOR-MAPPED-ADDRESS": source},
-    )
-    response.add_message_integrity(password.encode())
-    return bytes(response)
 
 
 def role_conflict_response(check: Check, *, password: str) -> bytes:
@@ -88,7 +38,7 @@ def role_conflict_response(check: Check, *, password: str) -> bytes:
     response = stun.Message(
         stun.Method.BINDING,
         stun.Class.ERROR,
-        transaction_id=check.message.transaction_id,
+        transaction_id=check.transaction_id,
         attributes={"ERROR-CODE": ROLE_CONFLICT},
     )
     response.add_message_integrity(password.encode())

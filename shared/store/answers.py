@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from shared.records import PlayerRecord, PublicationRecord, RoomPlacement
+from shared.scaling_records import ScalingRecord, ScalingState
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,3 +73,32 @@ class Wake:
 @dataclass(frozen=True, slots=True)
 class Gap:
     """Hints may have been lost up to here: read everything again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leader:
+    """The controller that may scale."""
+
+    controller: str
+    token: int
+    """Its fencing token."""
+    left_s: float
+    """What is left of its lease, by Redis' clock."""
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """What came of asking for the scaling lease."""
+
+    mine: bool
+    leader: Leader
+
+
+@dataclass(frozen=True, slots=True)
+class Scaling:
+    """What there is to see of the autoscaler."""
+
+    leader: Leader | None = None
+    state: ScalingState | None = None
+    records: tuple[ScalingRecord, ...] = ()
+    """Newest first."""

@@ -1,4 +1,4 @@
-"""Rooms in the store: placement, players on leases, publications with generations. All changes are transactions."""
+"""Rooms in the store: players on leases, publications with generations. All changes are transactions."""
 
 from __future__ import annotations
 
@@ -20,29 +20,6 @@ ROOMS_A_CALL = 200
 
 class Rooms(Calls):
     """Reads and writes of rooms."""
-
-    async def place_room(self, room: str, eligible: Sequence[str]) -> RoomPlacement:
-        """The room's SFU: the one it has while that is in `eligible`, else the first of `eligible` (P2, P3).
-
-        `eligible` is in the caller's order of preference and not empty. Whoever asks at the same moment gets the same
-        answer.
-        """
-        if not eligible:
-            raise ValueError("place_room needs at least one eligible SFU")
-        pairs: list[Argument] = []
-        for sfu in eligible:
-            pairs += [sfu, msgspec.json.encode({"sfu": sfu})]
-        raw: bytes = await self._room("place_room", room, *pairs)
-        return msgspec.json.decode(raw, type=RoomPlacement)
-
-    async def read_placement(self, room: str) -> RoomPlacement | None:
-        """Where the room's new work goes; None when nobody has placed it."""
-        key = self.keys.room(room)
-        try:
-            raw = await self._send("read_placement", "HGET", key, "place")
-        except WrongType:
-            return None
-        return None if raw is None else self._record(RoomPlacement, raw, key)
 
     async def enter_room(self, room: str, player: PlayerRecord) -> Entered:
         """Begin a session: it gets an epoch and a lease, and older sessions of its identity leave."""

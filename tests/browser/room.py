@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 from playwright.async_api import BrowserContext, Page
 
 JOINED_WITHIN_S = 60.0
-KEEP_SOCKETS = """
+KEEP_CONNECTIONS = """
     window.openedSockets = [];
     window.WebSocket = class extends WebSocket {
       constructor(url) {
@@ -20,8 +20,15 @@ KEEP_SOCKETS = """
         window.openedSockets.push(this);
       }
     };
+    window.openedPeers = [];
+    window.RTCPeerConnection = class extends RTCPeerConnection {
+      constructor(...settings) {
+        super(...settings);
+        window.openedPeers.push(this);
+      }
+    };
 """
-"""Lets a test break a websocket of the page, as a proxy or a bad network would."""
+"""Lets a test break a websocket of the page, as a bad network would, and ask its peer connections anything."""
 
 
 async def until(check: Callable[[], Awaitable[Any]], what: str, *, within_s: float = 60.0, every_s: float = 0.1) -> Any:
@@ -59,19 +66,11 @@ class Person:
 
     @classmethod
     async def join(
-        cls,
-        context: BrowserContext,
-        page_url: str,
-        *,
-        room: str,
-        name: str,
-        router: str = "",
-        media: str = "pattern",
-        script: str = "",
+        cls, context: BrowserContext, page_url: str, *, room: str, name: str, router: str = "", media: str = "pattern"
     ) -> Person:
-        """Open the page, with a script that runs before its own, and join; returns when the router has let us in."""
+        """Open the page and join; returns when the router has let the player in."""
         person = cls(await context.new_page(), name)
-        await person.page.add_init_script(KEEP_SOCKETS + script)
+        await person.page.add_init_script(KEEP_CONNECTIONS)
         query = {"room": room, "name": name, "media": media, "autojoin": "1"}
         if router:
             query["router"] = router
@@ -108,6 +107,18 @@ class Person:
             "(path) => openedSockets.filter((each) => new URL(each.url).pathname === path).length", path
         )
         return opened
+
+    async def rtp_stats(self, kind: str) -> list[dict[str, Any]]:
+        """`inbound-rtp` or `outbound-rtp` reports of all peer connections that are open."""
+        stats: list[dict[str, Any]] = await self.page.evaluate(
+            """async (kind) => {
+                const open = openedPeers.filter((each) => each.connectionState !== "closed");
+                const reports = await Promise.all(open.map((each) => each.getStats()));
+                return reports.flatMap((each) => [...each.values()]).filter(({ type }) => type === kind);
+            }""",
+            kind,
+        )
+        return stats
 
     async def gaps(self) -> dict[str, Any]:
         """Longest gaps since the beginning, by publication."""

@@ -36,6 +36,7 @@ async def test_both_pages_fit_a_phone_and_every_control_has_a_name(browser: Brow
 
 
 async def lists_everything(page: Page, live: Fleet) -> None:
+    await page.locator("#rooms-section").evaluate("section => { section.open = true }")
     await page.wait_for_selector("#rooms tr:has-text('tea')")
     names = await page.locator(".sfus .badge").all_text_contents()
     assert {name for name, program in live.sfus.items() if program.child.running} <= set(names)

@@ -15,15 +15,6 @@ from tests.browser.room import Person, until
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
-KEEP_CONNECTIONS = """
-    window.connections = [];
-    window.RTCPeerConnection = class extends RTCPeerConnection {
-      constructor(...given) {
-        super(...given);
-        window.connections.push(this);
-      }
-    };
-"""
 PUBLISH_SIMULCAST = """() => {
     const canvas = Object.assign(document.createElement("canvas"), { width: 1280, height: 720 });
     const context = canvas.getContext("2d", { alpha: false });
@@ -38,7 +29,7 @@ PUBLISH_SIMULCAST = """() => {
 }"""
 SENDING = """async () => {
     const told = { frames: {}, estimate: 0, negotiated: false };
-    for (const connection of connections) {
+    for (const connection of openedPeers) {
       const stats = [...(await connection.getStats()).values()];
       const layers = stats.filter(({ type, rid }) => type === "outbound-rtp" && rid);
       if (!layers.length) continue;
@@ -71,7 +62,7 @@ async def feedbacks(live: Fleet) -> dict[str, float]:
 async def test_probing_is_answered_and_viewers_answer_ours(browser: BrowserContext, live: Fleet) -> None:
     before = await feedbacks(live)
     room = f"probe-{secrets.token_hex(4)}"
-    ada = await Person.join(browser, live.page, room=room, name="Ada", media="none", script=KEEP_CONNECTIONS)
+    ada = await Person.join(browser, live.page, room=room, name="Ada", media="none")
     bob = await Person.join(browser, live.page, room=room, name="Bob", media="none")
     await ada.page.evaluate(PUBLISH_SIMULCAST)
 

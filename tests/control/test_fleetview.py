@@ -46,6 +46,10 @@ def drained(**facts: object) -> SfuState:
             drained(by="kim", reason="kernel", exit_when_empty=False, elapsed_s=3.0),
             "by kim, for 3.0 s, “kernel”, held until uncordoned",
         ),
+        (
+            drained(by="autoscaler", exit_when_empty=False, elapsed_s=60.0, drain_max_s=1800.0, lease_left_s=3540.0),
+            "by autoscaler, for 1 min, lapses in 59 min unless renewed, asks in 29 min",
+        ),
     ],
 )
 def test_a_drain_is_told_in_words(state: SfuState, words: str) -> None:

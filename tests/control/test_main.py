@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from control.cli.main import COMMANDS, run
+from shared.errors import BadToken
 from shared.records import Drain, DrainReport, SfuState
 from shared.store.store import Store
-from shared.tokens import PlayerClaims, verify
+from shared.tokens import OperatorClaims, PlayerClaims, verify
 
 SECRET = "0123456789abcdef0123456789abcdef"
 
@@ -64,6 +65,15 @@ def test_a_token_opens_what_it_says(capsys: pytest.CaptureFixture[str]) -> None:
     answer = json.loads(capsys.readouterr().out)
     claims = verify(PlayerClaims, answer["token"], secret=SECRET, now_at=answer["expires_at"] - 1)
     assert claims == PlayerClaims(room="kitchen", identity="alice", name="alice", publish=False)
+
+
+def test_an_operators_token_opens_the_fleet_page_and_no_room(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["token", "olga", "--operator", "--secret", SECRET, "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    now_at = answer["expires_at"] - 1
+    assert verify(OperatorClaims, answer["token"], secret=SECRET, now_at=now_at).operator == "olga"
+    with pytest.raises(BadToken):
+        verify(PlayerClaims, answer["token"], secret=SECRET, now_at=now_at)
 
 
 def test_settings_come_from_the_environment_too(

@@ -76,6 +76,10 @@ class Rig:
         self.sent: dict[int, list[Seen]] = defaultdict(list)
         self.feedback: dict[int, list[rtcp.RtcpPacket]] = defaultdict(list)
         self.events: list[Event] = []
+        self.opens = True
+        """Off: of what was sent only RTCP is decrypted."""
+        self.given = 0
+        """Datagrams given to the plane."""
 
     @staticmethod
     def address(peer: int) -> Address:
@@ -175,6 +179,7 @@ class Rig:
         self.datagram(peer, self._sessions[peer].protect_rtcp(compound))
 
     def datagram(self, peer: int, datagram: bytes) -> None:
+        self.given += 1
         self.plane.handle(datagram, self.address(peer), now=self.now)
         self.collect()
 
@@ -192,7 +197,7 @@ class Rig:
         self.wire.extend(datagrams)
         for datagram, address in datagrams:
             peer = address[1] - 1000
-            if peer in self.deaf:
+            if peer in self.deaf or not (self.opens or is_rtcp(datagram)):
                 continue
             session = self._sessions[peer]
             if datagram in self._opened:

@@ -39,7 +39,8 @@ class RtcPeer(asyncio.DatagramProtocol):
     @classmethod
     async def open(cls, server: Address, *, profiles: tuple[SrtpProfile, ...] = PREFERRED_PROFILES) -> RtcPeer:
         loop = asyncio.get_running_loop()
-        _, peer = await loop.create_datagram_endpoint(lambda: cls(server, profiles), local_addr=("127.0.0.1", 0))
+        local = "::1" if ":" in server[0] else "127.0.0.1"
+        _, peer = await loop.create_datagram_endpoint(lambda: cls(server, profiles), local_addr=(local, 0))
         return peer
 
     @property
@@ -49,7 +50,7 @@ class RtcPeer(asyncio.DatagramProtocol):
     @property
     def address(self) -> Address:
         assert self.transport is not None
-        host, port = self.transport.get_extra_info("sockname")
+        host, port = self.transport.get_extra_info("sockname")[:2]
         return host, port
 
     async def connect(self, ufrag: str, password: str, fingerprint: Fingerprint, *, timeout_s: float = 20.0) -> None:

@@ -8,6 +8,8 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import Any
 
 from shared.errors import StoreUnavailable
+from shared.placement_records import PlacementRecord
+from shared.placing import Failing, FailureRule, PlacedRoom, Tries, Wish
 from shared.records import (
     DrainReport,
     ExitOrder,
@@ -18,7 +20,7 @@ from shared.records import (
     SfuCommand,
     SfuState,
 )
-from shared.store import Entered, Gap, PutSfu, RoomRecord, Wake
+from shared.store import Entered, Gap, PutSfu, RoomRecord, Scaling, Wake
 from tests.fakes.store_core import StoreCore
 
 
@@ -90,11 +92,23 @@ class FakeStore:
     async def remove_sfu(self, sfu: str, incarnation: int) -> bool:
         return bool(await self._call("remove_sfu", sfu, incarnation))
 
-    async def place_room(self, room: str, eligible: Sequence[str]) -> RoomPlacement:
-        if not eligible:
-            raise ValueError("place_room needs at least one eligible SFU")
-        answer: RoomPlacement = await self._call("place_room", room, eligible)
+    async def place_room(self, room: str, wish: Wish) -> PlacedRoom:
+        if not wish.offers and wish.keep is None:
+            raise ValueError("place_room needs at least one offer")
+        answer: PlacedRoom = await self._call("place_room", room, wish)
         return answer
+
+    async def note_tries(self, tries: Sequence[Tries], rule: FailureRule) -> list[str]:
+        return list(await self._call("note_tries", tries, rule))
+
+    async def read_failing(self) -> list[Failing]:
+        return list(await self._call("read_failing"))
+
+    async def push_placements(self, records: Sequence[PlacementRecord]) -> None:
+        await self._call("push_placements", records)
+
+    async def read_placements(self, n: int, *, room: str = "", player: str = "") -> list[PlacementRecord]:
+        return list(await self._call("read_placements", n, room, player))
 
     async def read_placement(self, room: str) -> RoomPlacement | None:
         answer: RoomPlacement | None = await self._call("read_placement", room)
@@ -145,6 +159,10 @@ class FakeStore:
 
     async def read_drain_reports(self, n: int) -> list[DrainReport]:
         return list(await self._call("read_drain_reports", n))
+
+    async def read_scaling(self, n: int) -> Scaling:
+        answer: Scaling = await self._call("read_scaling", n)
+        return answer
 
     async def put_router(self, router: RouterRecord) -> None:
         await self._call("put_router", router)

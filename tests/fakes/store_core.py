@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import msgspec
@@ -20,6 +20,8 @@ from shared.keys import (
     ROUTER_TTL_S,
     SFU_TTL_S,
 )
+from shared.placement_records import PlacementRecord
+from shared.placing import Failing, FailureRule, PlacedRoom, Tries, Wish
 from shared.records import (
     DrainReport,
     ExitOrder,
@@ -36,8 +38,9 @@ from shared.records import (
     status_of,
     write_record,
 )
-from shared.store import Entered, PutSfu, RoomRecord, Wake
+from shared.store import Entered, PutSfu, RoomRecord, Scaling, Wake
 from shared.store.sfus import STAMPS_TTL_S, fill_stamps
+from tests.fakes.placements_core import PlacementsCore
 
 R = TypeVar("R", bound=Record)
 
@@ -92,9 +95,12 @@ class StoreCore:
         self.stamps: dict[str, Stamps] = {}
         self.routers: dict[str, Kept] = {}
         self.rooms: dict[str, Room] = {}
+        self.placements = PlacementsCore(lambda: self.clock())
         self.exits: dict[str, ExitOrder] = {}
         self.commands: dict[str, SfuCommand] = {}
         self.reports: list[bytes] = []
+        self.scaling = Scaling()
+        """What a controller would have written; only a test writes it here."""
         self.listeners: list[Callable[[Wake], None]] = []
         self._command_ids = itertools.count(1)
 
@@ -115,6 +121,7 @@ class StoreCore:
         for kept in (self.sfus, self.stamps, self.routers, self.rooms, self.exits, self.commands):
             kept.clear()
         self.reports.clear()
+        self.placements.lose_everything()
 
     def _now_ms(self) -> int:
         return int(self.clock() * 1000)
@@ -186,14 +193,34 @@ class StoreCore:
             self.stamps[sfu] = Stamps(incarnation, self.clock() + SFU_TTL_S, removed=incarnation)
         return True
 
+    # --- the autoscaler ---
+
+    def read_scaling(self, n: int) -> Scaling:
+        return replace(self.scaling, records=self.scaling.records[: max(0, n)])
+
     # --- rooms ---
 
-    def place_room(self, room: str, eligible: Sequence[str]) -> RoomPlacement:
+    def place_room(self, room: str, wish: Wish) -> PlacedRoom:
         it = self._room(room)
-        if it.place is None or it.place.sfu not in eligible:
-            it.place = RoomPlacement(sfu=eligible[0], generation=it.place.generation + 1 if it.place else 1)
+        standing = None if it.place is None or it.place.sfu in wish.refuse else it.place
+        sfu, in_flight = self.placements.choose(wish, standing.sfu if standing else None)
+        if standing is None:
+            standing = it.place = RoomPlacement(sfu=sfu, generation=it.place.generation + 1 if it.place else 1)
             self._changed(it)
-        return it.place
+            return PlacedRoom(placement=standing, fresh=True, in_flight=in_flight)
+        return PlacedRoom(placement=standing, in_flight=in_flight)
+
+    def note_tries(self, tries: Sequence[Tries], rule: FailureRule) -> list[str]:
+        return self.placements.note_tries(tries, rule)
+
+    def read_failing(self) -> list[Failing]:
+        return self.placements.read_failing()
+
+    def push_placements(self, records: Sequence[PlacementRecord]) -> None:
+        self.placements.push(records)
+
+    def read_placements(self, n: int, room: str = "", player: str = "") -> list[PlacementRecord]:
+        return self.placements.read(n, room, player)
 
     def read_placement(self, room: str) -> RoomPlacement | None:
         self._drop_expired(self.rooms)

@@ -119,7 +119,8 @@ async def test_a_cordon_reaches_players_of_linked_and_of_distant_routers_and_new
     assert ann.sfu == bob.sfu == "s2"
     await it.s2.cordon()
     heard = [await each.hears(player.CordonedSfu) for each in (ann, bob)]
-    assert {(h.sfu, h.revision, h.ends_in_s) for h in heard} == {("s2", heard[0].revision, 3600.0)}
+    assert {(h.sfu, h.ends_in_s) for h in heard} == {("s2", 3600.0)}
+    assert heard[0].revision <= heard[1].revision, "the distant router may hear of it by a later report"
     answer = await bob.asks_for_sfu(
         leave="s2", incarnation=it.s2.state.incarnation, revision=heard[1].revision, reason="cordoned"
     )

@@ -88,6 +88,50 @@ async def test_it_tells_every_router_what_it_is_and_everybody_when_it_cant_be_re
     assert versions == sorted(set(versions)), "each report is newer than the one before"
     assert versions[-1][0] == floor + 1, "raised above another boot's"
     assert (await sfu.get("/api/players"))[1]["reachable"] is True
+    assert (state.warmed_up, state.probe_failure) == (True, "")
+    ways = (state.milestones.healthy_s, state.milestones.linked_s, state.milestones.first_packet_s)
+    assert all(way is not None and way > 0 for way in ways)
+    assert one.states()[0].milestones.linked_s is None
+
+
+async def test_the_probe_call_shows_nowhere_as_load_or_as_somebody(world: World) -> None:
+    router = await world.router()
+    sfu = await world.sfu(router)
+    await until(lambda: any(state.warmed_up and state.load is not None for state in router.states()))
+    for state in router.states():
+        assert (state.players, state.producers, state.consumers) == (0, 0, 0)
+        assert state.load_parts.egress_bps in (None, 0.0)
+        assert state.load_parts.streams == state.load_parts.rooms == state.load_parts.clients == 0
+    metrics = (await sfu.get("/metrics"))[1]
+    assert "sluice_sfu_media_forwarded_total 0.0" not in metrics, "a packet did go through the plane"
+    assert "sluice_sfu_warmed_up 1.0" in metrics
+    sfu.signal(signal.SIGTERM)
+    assert await sfu.exit_status() == 0
+    assert router.of(Drained)[0].report.outcome == "empty"
+
+
+async def test_a_node_that_reaches_itself_nowhere_says_why_it_is_no_capacity(world: World) -> None:
+    router = await world.router()
+    sfu = await world.sfu(router, announced_udp_port=9)
+    await until(lambda: any(state.probe_failure for state in router.states()))
+    state = router.states()[-1]
+    assert (state.warmed_up, state.probe_failure) == (False, "no-answer")
+    assert "sluice_sfu_warmed_up 0.0" in (await sfu.get("/metrics"))[1]
+
+
+async def test_a_leased_cordon_lapses_when_its_controller_falls_silent(world: World) -> None:
+    router = await world.router()
+    sfu = await world.sfu(router)
+    await router.say(Cordon(command="c1", by="autoscaler", lease_s=2.0, drain_max_s=60.0, token=3))
+    drain = unpack_state((await router.wait(CordonedSfu)).state).drain
+    assert drain is not None
+    assert (drain.by, drain.token, drain.exit_when_empty, drain.drain_max_s) == ("autoscaler", 3, False, 60.0)
+    await router.say(Cordon(command="r1", by="autoscaler", lease_s=3.0, token=3))
+    await router.say(Cordon(command="r2", by="autoscaler", lease_s=1.0, token=2))  # of a replaced controller
+    state = unpack_state((await router.wait(UncordonedSfu)).state)
+    assert (state.status, state.drain) == ("ONLINE", None)
+    assert "lease_lapsed_of=autoscaler" in sfu.log
+    assert "cordon refused: it comes from a controller that was replaced" in sfu.log
 
 
 async def test_an_announced_address_that_does_not_answer_is_said_loudly_and_ends_nothing(world: World) -> None:

@@ -22,7 +22,8 @@ from router.core.selector import NodeSelector, SortBy
 from router.core.sessions import Session
 from router.core.teller import Teller
 from shared.messages.player import CordonedSfu
-from shared.records import RoomPlacement, SfuState, SfuStatus, status_of, version_of
+from shared.placing import PlacedRoom
+from shared.records import SfuState, SfuStatus, status_of, version_of
 from shared.tokens import ResumeClaims
 from tests.fakes.hostile_store import HostileCore
 from tests.fakes.store_core import StoreCore
@@ -347,11 +348,11 @@ class FleetMachine(RuleBasedStateMachine):
         number = node.asked
         node.waiting[number] = (player, plan)
 
-        def answered(placement: RoomPlacement) -> None:
+        def answered(placed: PlacedRoom) -> None:
             if number in node.waiting:
-                self._settle(node, *node.waiting.pop(number), placement)
+                self._settle(node, *node.waiting.pop(number), placed)
 
-        node.net.send("place_room", player.room, plan.eligible, reply=answered)
+        node.net.send("place_room", player.room, node.assigner.wish(plan), reply=answered)
 
     @rule(router=st.sampled_from(ROUTERS), index=INDEX)
     def store_does_not_answer_in_time(self, router: str, index: int) -> None:
@@ -360,15 +361,16 @@ class FleetMachine(RuleBasedStateMachine):
         if node.waiting:
             player, plan = node.waiting.pop(list(node.waiting)[index % len(node.waiting)])
             room = node.rooms.host(player.room)
-            placement = node.assigner.place_locally(plan, room.placement)
-            self._settle(node, player, plan, placement)
+            placed = node.assigner.place_locally(plan, room.placement)
+            self._settle(node, player, plan, placed)
 
-    def _settle(self, node: Node, player: Player, plan: Plan, placement: RoomPlacement | None) -> None:
+    def _settle(self, node: Node, player: Player, plan: Plan, placed: PlacedRoom | None) -> None:
         """As the router's placing does it: settle, and when that holds, answer in the same step."""
         room = node.rooms.host(player.room)
-        if placement is not None:
-            room.place(placement)
-        decision = node.assigner.settle(plan, placement, carrying=room.carriers(), now=self.now)
+        if placed is not None:
+            room.place(placed.placement)
+            plan = node.assigner.heed(plan, placed, now=self.now)
+        decision = node.assigner.settle(plan, placed, carrying=room.carriers(), now=self.now)
         if decision is None:
             self._ask(player, plan.ask)
         elif decision.chosen is not None:

@@ -13,7 +13,8 @@ from router.core.assignment import Assigner, Plan
 from router.core.directory import Directory, Version
 from router.core.facts import Fact
 from router.core.selector import Decision
-from shared.records import RoomPlacement, SfuState
+from shared.placing import PlacedRoom
+from shared.records import SfuState
 from tests.router.fleet_machine import FleetMachine
 
 _QUIET = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
@@ -76,10 +77,10 @@ class DeafToPlayers(Directory):
 class NoSecondLook(Assigner):
     """Answers with what the store said, though the fleet may have changed meanwhile."""
 
-    def settle(self, plan: Plan, placement: RoomPlacement | None, *, carrying: Any, now: float) -> Decision | None:
-        if placement is None or self._directory.state(placement.sfu) is None:
-            return super().settle(plan, placement, carrying=carrying, now=now)
-        return self._decision(plan, placement.sfu, self._why(plan, placement.sfu))
+    def settle(self, plan: Plan, placed: PlacedRoom | None, *, carrying: Any, now: float) -> Decision | None:
+        if placed is None or self._directory.state(placed.placement.sfu) is None:
+            return super().settle(plan, placed, carrying=carrying, now=now)
+        return self._decision(plan, placed.placement.sfu, self._why(plan, placed))
 
 
 @pytest.mark.parametrize(

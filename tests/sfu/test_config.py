@@ -34,6 +34,8 @@ def test_ids_made_up_are_different() -> None:
         ({"announced_ws": "sfu.example"}, "announced_ws"),
         ({"announced_ip": ("sfu.example",)}, "announced_ip"),
         ({"announced_ip": ("0.0.0.0",)}, "announced_ip"),
+        ({"announced_ip": ("::",), "host": "::"}, "announced_ip"),
+        ({"announced_ip": ("2001:db8::1",)}, "host"),
     ],
 )
 def test_a_bad_setting_is_named(settings: dict[str, object], named: str) -> None:

@@ -100,6 +100,24 @@ def test_consent_ends_after_silence_and_is_renewed_by_checks(ice: IceLite, crede
     assert ice.silent(now=10.0 + CONSENT_S) == [7]
 
 
+def test_authentic_media_renews_consent_as_a_check_does(ice: IceLite, credentials: IceCredentials) -> None:
+    ice.receive(check(credentials), HOME, now=1.0)
+    ice.heard(7, at=12.0)
+    ice.heard(7, at=9.0)
+    ice.heard(8, at=12.0)
+    assert ice.silent(now=12.0 + CONSENT_S - 0.1) == []
+    assert ice.silent(now=12.0 + CONSENT_S) == [7]
+
+
+def test_an_indication_is_no_fault_and_proves_nothing(ice: IceLite, credentials: IceCredentials) -> None:
+    """What GStreamer's libnice sends to keep a path open, byte for byte."""
+    indication = bytes.fromhex("001100082112a442b178df6deb1ef72f2d8888e780280004db63c165")
+    ice.receive(check(credentials), HOME, now=1.0)
+    assert ice.receive(indication, HOME, now=10.0) is IceDrop.INDICATION
+    assert ice.receive(indication[:-4], HOME, now=10.0) is IceDrop.MALFORMED
+    assert ice.silent(now=1.0 + CONSENT_S) == [7]
+
+
 def test_peer_that_never_comes_is_given_up(ice: IceLite) -> None:
     assert ice.silent(now=FIRST_CHECK_S - 0.1) == []
     assert ice.silent(now=FIRST_CHECK_S) == [7]

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 import pytest
 
 from sfu.core.ice_lite import IceDrop
 from sfu.plane.api import Codec, ConsumerFlowing, ConsumerSpec, Event, ProducerFlowing, ProducerSpec
+from sfu.plane.choice import PlaneKind, make_plane
 from sfu.shell.media_metrics import MediaCollector
 from sfu.shell.peer import PeerEnd, PeerTransport
 from sfu.shell.udp import MediaPort, PortDrop
@@ -37,9 +39,11 @@ class Side:
 class Sfu:
     """A media port, and the ends it has made."""
 
-    def __init__(self) -> None:
+    def __init__(self, host: str = "127.0.0.1", plane: PlaneKind = PlaneKind.COMPILED) -> None:
         self.events: list[Event] = []
-        self.port = MediaPort.open("127.0.0.1", 0, on_events=self.events.extend)
+        self.port = MediaPort.open(
+            host, 0, on_events=self.events.extend, make_plane=lambda send: make_plane(send, kind=plane)
+        )
         self.sides: list[Side] = []
         self.clients: list[RtcPeer] = []
 
@@ -53,15 +57,16 @@ class Sfu:
         self.sides.append(side)
         return side
 
-    async def client(self, *, profiles: tuple[SrtpProfile, ...] | None = None) -> RtcPeer:
-        client = await (
-            RtcPeer.open(self.port.address, profiles=profiles) if profiles else RtcPeer.open(self.port.address)
-        )
+    async def client(self, *, host: str = "127.0.0.1", profiles: tuple[SrtpProfile, ...] | None = None) -> RtcPeer:
+        address = (host, self.port.address[1])
+        client = await (RtcPeer.open(address, profiles=profiles) if profiles else RtcPeer.open(address))
         self.clients.append(client)
         return client
 
-    async def connect(self, *, profiles: tuple[SrtpProfile, ...] | None = None) -> tuple[RtcPeer, Side]:
-        side, client = self.side(), await self.client(profiles=profiles)
+    async def connect(
+        self, *, host: str = "127.0.0.1", profiles: tuple[SrtpProfile, ...] | None = None
+    ) -> tuple[RtcPeer, Side]:
+        side, client = self.side(), await self.client(host=host, profiles=profiles)
         side.transport.start([client.fingerprint], "active")
         await client.connect(
             side.transport.credentials.ufrag, side.transport.credentials.pwd, side.transport.fingerprint
@@ -96,7 +101,12 @@ class Sfu:
 
 @pytest.fixture
 async def sfu() -> AsyncIterator[Sfu]:
-    sfu = Sfu()
+    async with running(Sfu()) as sfu:
+        yield sfu
+
+
+@asynccontextmanager
+async def running(sfu: Sfu) -> AsyncIterator[Sfu]:
     yield sfu
     for client in sfu.clients:
         await client.close()
@@ -139,6 +149,21 @@ async def test_a_publisher_reaches_two_subscribers(sfu: Sfu, profiles: tuple[Srt
         assert [rtp.sequence_delta(sequence, sequences[0]) for sequence in sequences] == list(range(100))
     await until(lambda: ConsumerFlowing(2) in sfu.events)
     assert ProducerFlowing(1) in sfu.events
+
+
+@pytest.mark.parametrize("plane", PlaneKind)
+async def test_one_port_serves_ipv6_and_ipv4(plane: PlaneKind) -> None:
+    async with running(Sfu("::", plane)) as sfu:
+        publisher, source = await sfu.connect(host="::1")
+        viewers = [await sfu.connect(host=host) for host in ("127.0.0.1", "::1")]
+        sfu.publish(source)
+        for number, (_, side) in enumerate(viewers):
+            sfu.subscribe(side, number + 1)
+        for number in range(20):
+            publisher.send_rtp(packet(number))
+        for viewer, _ in viewers:
+            await until(lambda viewer=viewer: len(viewer.received) == 20)  # type: ignore[misc]
+            assert viewer.payloads() == [packet(number)[-1007:] for number in range(20)]
 
 
 async def test_a_lost_packet_is_sent_again_on_request(sfu: Sfu) -> None:
@@ -300,3 +325,18 @@ async def test_metrics_have_only_bounded_labels(sfu: Sfu) -> None:
     drops = families["sluice_sfu_media_drops"].samples
     assert [(sample.labels, sample.value) for sample in drops] == [({"reason": "unreadable"}, 1)]
     assert "sluice_sfu_media_forwarded" in families
+
+
+async def test_a_peer_that_sends_media_but_no_checks_stays(sfu: Sfu, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As GStreamer does: it stops checking once a pair is nominated."""
+    monkeypatch.setattr("sfu.core.ice_lite.CONSENT_S", 2.0)
+    talker, talking = await sfu.connect()
+    _, silent = await sfu.connect()
+    report = rtcp.receiver_report(1, ())
+
+    def silent_is_gone() -> bool:
+        talker.send_rtcp(report)
+        return silent.ended == [(PeerEnd.CONSENT_LOST, "")]
+
+    await until(silent_is_gone)
+    assert talking.ended == []

@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from shared import records
+from shared import placement_records, records, scaling_records
 from shared.messages import link, media, player
 from shared.messages.base import Message, encode, kebab
 from shared.records import Record, read_record, write_record
@@ -72,8 +72,9 @@ def kinds() -> Iterator[Kind]:
         short = module.__name__.rpartition(".")[2]
         for found in _defined_in(module, Message):
             yield Kind(f"{short}.{found.__struct_config__.tag}", found)
-    for found in _defined_in(records, Record):
-        yield Kind(f"record.{kebab(found.__name__)}", found)
+    for module in (records, scaling_records, placement_records):
+        for found in _defined_in(module, Record):
+            yield Kind(f"record.{kebab(found.__name__)}", found)
 
 
 def _defined_in(module: types.ModuleType, base: type[msgspec.Struct]) -> Iterator[type[msgspec.Struct]]:

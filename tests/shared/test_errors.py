@@ -14,6 +14,7 @@ from shared.errors import (
     BadSdp,
     BadSetting,
     BadToken,
+    Fenced,
     Refused,
     SluiceError,
     StoreUnavailable,
@@ -29,6 +30,7 @@ EXAMPLES: list[SluiceError] = [
     BadPacket(protocol="rtp", detail="too short"),
     BadSetting(setting="port", detail="must be positive"),
     Refused("no-sfu", "none is alive"),
+    Fenced(token=3, newest=4),
     StoreUnavailable(operation="read_room", detail="no answer"),
     EmbeddedFailed(binary="/usr/bin/redis-server", detail="did not come up", log="one\nlast line"),
 ]
@@ -54,6 +56,7 @@ def test_codes_are_stable_words() -> None:
         "BadPacket": "bad-packet",
         "BadSetting": "bad-setting",
         "Refused": "internal",
+        "Fenced": "internal",
         "StoreUnavailable": "store-unavailable",
     }
     assert Refused("no-sfu").code == "no-sfu"

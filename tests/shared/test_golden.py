@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -37,7 +38,14 @@ def test_a_field_that_is_left_out_means_what_it_always_meant(kind: Kind) -> None
     today = defaults_of(kind)
     for path in kind.defaults_files():
         pinned = msgspec.json.decode(path.read_bytes())
-        assert {name: today.get(name, "no such field") for name in pinned} == pinned
+        assert _as_far_as(pinned, today) == pinned
+
+
+def _as_far_as(pinned: Any, today: Any) -> Any:
+    """Today's value without the fields that were added since, within a record in a record as well."""
+    if not isinstance(pinned, dict) or not isinstance(today, dict):
+        return today
+    return {name: _as_far_as(value, today.get(name, "no such field")) for name, value in pinned.items()}
 
 
 def test_a_message_belongs_to_a_direction() -> None:

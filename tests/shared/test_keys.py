@@ -16,9 +16,18 @@ def test_the_names_of_keys_are_pinned() -> None:
     assert keys.routers == "{f}:routers"
     assert keys.room("x") == "{f}:room:x"
     assert keys.room_leases("x") == "{f}:room:x:leases"
+    assert keys.in_flight("a") == "{f}:inflight:a"
+    assert keys.tried("a", 7) == "{f}:tries:a:7:all"
+    assert keys.failed("a", 7) == "{f}:tries:a:7:failed"
+    assert keys.failing == "{f}:failing"
+    assert keys.placements == "{f}:placements"
     assert keys.exits == "{f}:exits"
     assert keys.commands == "{f}:commands"
     assert keys.drain_reports == "{f}:drain-reports"
+    assert keys.scaling_lease == "{f}:scaling:lease"
+    assert keys.scaling_token == "{f}:scaling:token"
+    assert keys.scaling_state == "{f}:scaling:state"
+    assert keys.scaling_audit == "{f}:scaling:audit"
     assert keys.wake == "{f}:wake"
 
 

@@ -8,6 +8,7 @@ from contextlib import aclosing
 import msgspec
 import pytest
 
+from shared.placing import Offer
 from shared.records import (
     CommandVerb,
     Drain,
@@ -20,7 +21,7 @@ from shared.records import (
     SfuStatus,
 )
 from shared.store import Gap, RoomRecord, Wake, WakeKind
-from tests.shared.worlds import World
+from tests.shared.worlds import World, wish
 
 DEADLINE_S = 30.0
 
@@ -192,31 +193,38 @@ async def test_a_bad_record_is_left_out_and_counted(world: World, raw: bytes) ->
 # --- placement ---
 
 
-async def test_a_room_keeps_its_sfu_while_that_is_eligible(world: World) -> None:
-    first = await world.store.place_room("room", ["a", "b"])
-    assert (first.sfu, first.generation) == ("a", 1)
-    assert await world.other.place_room("room", ["b", "a"]) == first
-    assert await world.other.read_placement("room") == first
+async def test_a_room_keeps_its_sfu_until_that_is_refused(world: World) -> None:
+    first = await world.store.place_room("room", wish("a", "b"))
+    assert (first.placement.sfu, first.placement.generation, first.fresh) == ("a", 1, True)
+    second = await world.other.place_room("room", wish("b", "c"))
+    assert (second.placement, second.fresh) == (first.placement, False)
+    assert await world.other.read_placement("room") == first.placement
 
 
-async def test_a_room_moves_to_the_first_eligible_sfu_with_a_new_generation(world: World) -> None:
-    await world.store.place_room("room", ["a", "b"])
-    moved = await world.store.place_room("room", ["c", "b"])
-    assert (moved.sfu, moved.generation) == ("c", 2)
-    assert (await world.store.read_room("room")).placement == moved
+async def test_a_room_moves_off_a_refused_sfu_with_a_new_generation(world: World) -> None:
+    await world.store.place_room("room", wish("a", "b"))
+    moved = await world.store.place_room("room", wish("c", "b", refuse=("x", "a")))
+    assert (moved.placement.sfu, moved.placement.generation, moved.fresh) == ("c", 2, True)
+    assert (await world.store.read_room("room")).placement == moved.placement
+
+
+async def test_a_room_that_the_store_has_lost_stays_where_the_caller_knows_it(world: World) -> None:
+    placed = await world.store.place_room("room", wish("a", keep=Offer(sfu="b", figure=9.0)))
+    assert placed.placement.sfu == "b"
 
 
 async def test_many_routers_at_once_agree_on_one_sfu(world: World) -> None:
-    wishes = [["a", "b", "c"], ["b", "c", "a"], ["c", "a", "b"]] * 10
+    wishes = [wish(*sfus) for sfus in ("abc", "bca", "cab")] * 10
     stores = (world.store, world.other)
-    placed = await asyncio.gather(*(stores[i % 2].place_room("room", wish) for i, wish in enumerate(wishes)))
-    assert len(set(placed)) == 1
-    assert placed[0].generation == 1
+    placed = await asyncio.gather(*(stores[i % 2].place_room("room", each) for i, each in enumerate(wishes)))
+    assert len({each.placement for each in placed}) == 1
+    assert [each.fresh for each in placed].count(True) == 1
+    assert placed[0].placement.generation == 1
 
 
-async def test_a_placement_needs_an_eligible_sfu(world: World) -> None:
-    with pytest.raises(ValueError, match="eligible"):
-        await world.store.place_room("room", [])
+async def test_a_placement_needs_an_offer(world: World) -> None:
+    with pytest.raises(ValueError, match="offer"):
+        await world.store.place_room("room", wish())
 
 
 async def test_nobody_has_placed_a_new_room(world: World) -> None:
@@ -390,7 +398,7 @@ async def test_every_change_raises_the_version_and_nothing_else_does(world: Worl
     async def version() -> int:
         return (await store.room_versions(["room"]))["room"]
 
-    await store.place_room("room", ["a"])
+    await store.place_room("room", wish("a"))
     seen.append(await version())
     entered = await store.enter_room("room", player("p1"))
     seen.append(await version())
@@ -402,7 +410,7 @@ async def test_every_change_raises_the_version_and_nothing_else_does(world: Worl
 
     await store.put_player("room", player("p1", epoch=entered.epoch, name="New"))
     await store.renew_room("room", ["p1"])
-    await store.place_room("room", ["a"])
+    await store.place_room("room", wish("a"))
     await store.leave_room("room", "nobody")
     await store.remove_publication("room", "nothing", "p1")
     assert await version() == seen[-1]
@@ -427,7 +435,7 @@ async def test_a_room_that_was_lost_never_has_an_old_version_again(world: World)
 async def test_versions_of_many_rooms_come_in_one_answer(world: World) -> None:
     rooms = [f"room-{i}" for i in range(450)]
     for room in rooms[::100]:
-        await world.store.place_room(room, ["a"])
+        await world.store.place_room(room, wish("a"))
     versions = await world.store.room_versions(rooms)
     assert list(versions) == rooms
     assert [room for room, version in versions.items() if version] == rooms[::100]
@@ -443,7 +451,7 @@ async def test_names_from_the_network_are_only_names(world: World) -> None:
     entered = await world.store.enter_room(room, player(odd, odd))
     assert await world.store.put_player(room, player(odd, odd, epoch=entered.epoch, name=odd))
     assert await world.store.put_publication(room, publication(odd, odd, 1, odd))
-    assert (await world.store.place_room(room, [odd])).sfu == odd
+    assert (await world.store.place_room(room, wish(odd))).placement.sfu == odd
     assert await world.store.renew_room(room, [odd]) == ()
     read = await world.store.read_room(room)
     assert read.players[odd].name == odd

@@ -18,6 +18,7 @@ from shared.keys import Keys
 from shared.records import PlayerRecord, RouterRecord, SfuState
 from shared.store import Gap, Store, Wake, WakeKind
 from shared.store.calls import MAX_IN_FLIGHT
+from tests.shared.worlds import wish
 
 DEADLINE_S = 60.0
 """Far beyond any bound of the store: what doesn't come by then hangs."""
@@ -119,8 +120,8 @@ async def test_a_burst_of_calls_stays_within_the_bound_of_connections(server: Em
     store = Store(server.url, fleet=fleet, timeout_s=DEADLINE_S)
     before = await clients_of(server.url)
     rooms = [f"room-{i}" for i in range(500)]
-    placements = await asyncio.gather(*(store.place_room(room, ["a"]) for room in rooms))
-    assert {placement.sfu for placement in placements} == {"a"}
+    placements = await asyncio.gather(*(store.place_room(room, wish("a")) for room in rooms))
+    assert {placed.placement.sfu for placed in placements} == {"a"}
     assert await clients_of(server.url) - before <= MAX_IN_FLIGHT
     await store.close()
     await until(lambda: _equals(clients_of(server.url), before))
@@ -131,17 +132,17 @@ async def _equals(number: Awaitable[int], wanted: int) -> bool:
 
 
 async def test_flushed_scripts_are_sent_again(server: EmbeddedRedis, store: Store) -> None:
-    await store.place_room("room", ["a"])
+    await store.place_room("room", wish("a"))
     await do(server.url, "SCRIPT", "FLUSH")
-    assert (await store.place_room("room", ["a", "b"])).sfu == "a"
+    assert (await store.place_room("room", wish("a", "b"))).placement.sfu == "a"
 
 
 async def test_a_cancelled_call_leaves_no_answer_behind(server: EmbeddedRedis, store: Store) -> None:
-    await store.place_room("room", ["a"])
+    await store.place_room("room", wish("a"))
     assert server.pid is not None
     os.kill(server.pid, signal.SIGSTOP)
     try:
-        task = asyncio.create_task(store.place_room("other", ["b"]))
+        task = asyncio.create_task(store.place_room("other", wish("b")))
         await asyncio.sleep(0)
         await asyncio.sleep(0.01)
         task.cancel()
@@ -151,7 +152,7 @@ async def test_a_cancelled_call_leaves_no_answer_behind(server: EmbeddedRedis, s
         os.kill(server.pid, signal.SIGCONT)
     await until(lambda: works(store))
     for _ in range(5):
-        assert (await store.place_room("room", ["a"])).sfu == "a"
+        assert (await store.place_room("room", wish("a"))).placement.sfu == "a"
 
 
 # --- servers that say no ---
@@ -207,7 +208,7 @@ async def answering(answer: bytes | None) -> AsyncIterator[str]:
 async def test_a_server_that_does_not_do_it_is_a_typed_error(answer: bytes | None) -> None:
     async with answering(answer) as url, asyncio.timeout(DEADLINE_S):
         store = Store(url, timeout_s=0.3)
-        for call in (store.read_sfus, store.now, store.ping, lambda: store.place_room("room", ["a"])):
+        for call in (store.read_sfus, store.now, store.ping, lambda: store.place_room("room", wish("a"))):
             with pytest.raises(StoreUnavailable):
                 await call()
         assert not store.healthy
@@ -313,7 +314,7 @@ async def test_a_hint_that_can_t_be_read_is_counted_and_skipped(
 async def test_keys_of_the_wrong_type_concern_nobody_else(server: EmbeddedRedis, store: Store) -> None:
     keys = store.keys
     await store.put_sfu(SfuState(address="ws://good", sfu="good", incarnation=1))
-    await store.place_room("good", ["good"])
+    await store.place_room("good", wish("good"))
     for key in (keys.room("bad"), keys.exits, keys.commands, keys.routers, keys.drain_reports):
         await do(server.url, "SET", key, "x")
     await do(server.url, "LPUSH", keys.sfu("bad"), "x")
@@ -329,10 +330,10 @@ async def test_keys_of_the_wrong_type_concern_nobody_else(server: EmbeddedRedis,
     assert not any((await store.read_exits(), await store.read_commands(["good"]), await store.read_routers()))
     assert await store.read_drain_reports(5) == []
     with pytest.raises(StoreUnavailable):
-        await store.place_room("bad", ["good"])
+        await store.place_room("bad", wish("good"))
     assert store.healthy
     assert store.counts["bad-record"] >= 6
-    assert (await store.place_room("good", ["good"])).sfu == "good"
+    assert (await store.place_room("good", wish("good"))).placement.sfu == "good"
 
 
 @pytest.mark.parametrize(
@@ -347,8 +348,8 @@ async def test_keys_of_the_wrong_type_concern_nobody_else(server: EmbeddedRedis,
 )
 async def test_a_bad_placement_is_replaced(server: EmbeddedRedis, store: Store, raw: str) -> None:
     await do(server.url, "HSET", store.keys.room("room"), "place", raw)
-    assert (await store.place_room("room", ["a"])).generation >= 1
-    assert (await store.place_room("room", ["b"])).sfu == "b"
+    assert (await store.place_room("room", wish("a"))).placement.generation >= 1
+    assert (await store.place_room("room", wish("b", refuse=("a",)))).placement.sfu == "b"
 
 
 async def test_bad_stamps_and_versions_and_sessions_are_replaced(server: EmbeddedRedis, store: Store) -> None:
@@ -369,7 +370,7 @@ async def test_bad_stamps_and_versions_and_sessions_are_replaced(server: Embedde
 async def test_every_record_has_a_lifetime(server: EmbeddedRedis, store: Store) -> None:
     await store.put_sfu(SfuState(address="ws://a", sfu="a", incarnation=1))
     await store.enter_room("room", PlayerRecord(player="p1", identity="bob"))
-    await store.place_room("placed", ["a"])
+    await store.place_room("placed", wish("a"))
     await store.put_router(RouterRecord(router="r1"))
     await store.order_exit("sfu", "a", "ann")
     await store.command_sfu("cordon", "a", "ann", "")

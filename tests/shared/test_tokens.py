@@ -16,6 +16,7 @@ from shared.tokens import (
     MAX_NAME,
     Claims,
     LinkClaims,
+    OperatorClaims,
     PlayerClaims,
     ResumeClaims,
     SfuClaims,
@@ -32,6 +33,7 @@ ALL: list[Claims] = [
     SfuClaims(sfu="s", room="r", player="p", identity="i", name="Ann", publish=False),
     ResumeClaims(player="p", room="r", identity="i", epoch=1_800_000_000_123, subscribe=False),
     LinkClaims(sfu="s"),
+    OperatorClaims(operator="olga"),
 ]
 
 

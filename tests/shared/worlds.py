@@ -8,11 +8,17 @@ from typing import Any, Protocol
 from redis.asyncio import Redis
 
 from shared.keys import Keys
+from shared.placing import Offer, Wish
 from shared.store import Store, StoreApi
 from tests.fakes.store import FakeStore
 from tests.fakes.store_core import Kept, StoreCore
 
 START_AT = 1_800_000_000.0
+
+
+def wish(*sfus: str, **fields: Any) -> Wish:
+    """To be placed on the first of these SFUs."""
+    return Wish(offers=tuple(Offer(sfu=sfu) for sfu in sfus), **fields)
 
 
 class World(Protocol):
@@ -25,6 +31,7 @@ class World(Protocol):
     async def expire_lease(self, room: str, player: str) -> None: ...
     async def write_raw_sfu(self, sfu: str, raw: bytes) -> None: ...
     async def write_raw_field(self, room: str, field: str, raw: bytes) -> None: ...
+    async def write_raw_in_flight(self, sfu: str, raw: bytes) -> None: ...
     async def lose_everything(self) -> None: ...
     async def close(self) -> None: ...
 
@@ -51,6 +58,9 @@ class MemoryWorld:
         kind, _, name = field.partition(":")
         target = self.core.rooms[room].players if kind == "p" else self.core.rooms[room].publications
         target[name] = raw
+
+    async def write_raw_in_flight(self, sfu: str, raw: bytes) -> None:
+        self.core.placements.records.pop(sfu, None)
 
     async def lose_everything(self) -> None:
         self.core.lose_everything()
@@ -82,6 +92,9 @@ class RedisWorld:
 
     async def write_raw_field(self, room: str, field: str, raw: bytes) -> None:
         await self._do("HSET", self.keys.room(room), field, raw)
+
+    async def write_raw_in_flight(self, sfu: str, raw: bytes) -> None:
+        await self._do("SET", self.keys.in_flight(sfu), raw)
 
     async def lose_everything(self) -> None:
         for key in await self._do("KEYS", f"{{{self.keys.fleet}}}:*"):

@@ -230,6 +230,9 @@ cdef void consumer_nack(Engine *engine, Consumer *consumer, uint16_t sequence, d
                 break
     if span != NULL and span.source != NULL:
         packet = ring_get(span.source, out_index - span.shifts.sequence)
+        if packet == NULL and missing_find(&span.source.missing, out_index - span.shifts.sequence) >= 0:
+            engine.totals.drops[RESEND_AWAITED] += 1
+            return
     # Without RTX a resend is the same to the byte, and a transport-wide number is never used twice.
     if packet == NULL or (consumer.plan.sequenced and not consumer.has_rtx):
         consumer.unanswered += 1

@@ -56,7 +56,10 @@ cdef Packet *encoding_take(Engine *engine, Encoding *encoding, const uint8_t *da
         stats_begin(&encoding.stats, header.ssrc, codec.clock_rate, header.sequence)
         encoding.clock_rate = codec.clock_rate
         encoding.opaque = codec.kind == CODEC_OTHER
-    packet = encoding_admit(engine, encoding, data, size, header, codec, stats_extend(&encoding.stats, header.sequence), now)
+    # Where retransmissions have an SSRC of their own, what comes on this one is late, not sent again.
+    packet = encoding_admit(
+        engine, encoding, data, size, header, codec, stats_extend(&encoding.stats, header.sequence), encoding.rtx_bound, now
+    )
     if packet != NULL:
         stats_count(&encoding.stats, packet.index, header.timestamp, size, now)
     return packet
@@ -82,7 +85,7 @@ cdef Packet *encoding_take_rtx(Engine *engine, Encoding *encoding, const uint8_t
     if index <= encoding.highest - RING or ring_get(encoding, index) != NULL:
         encoding_probe(engine, encoding)
         return NULL
-    packet = encoding_admit(engine, encoding, data, size, header, &encoding.producer.codecs[media], index, now)
+    packet = encoding_admit(engine, encoding, data, size, header, &encoding.producer.codecs[media], index, False, now)
     if packet != NULL:
         encoding.repaired += 1
     return packet
@@ -93,7 +96,7 @@ cdef void encoding_probe(Engine *engine, Encoding *encoding) noexcept nogil:
     engine.totals.drops[PROBE] += 1
 
 
-cdef Packet *encoding_admit(Engine *engine, Encoding *encoding, const uint8_t *data, int size, Header *header, Codec *codec, int64_t index, double now) noexcept nogil:
+cdef Packet *encoding_admit(Engine *engine, Encoding *encoding, const uint8_t *data, int size, Header *header, Codec *codec, int64_t index, bint original, double now) noexcept nogil:
     cdef int64_t place = modulo(index, RING)
     cdef Packet *old = encoding.ring[place]
     cdef Packet *packet
@@ -117,7 +120,7 @@ cdef Packet *encoding_admit(Engine *engine, Encoding *encoding, const uint8_t *d
             encoding_gap(engine, encoding, encoding.highest + 1, index, now)
         encoding.highest = index
     else:
-        missing_arrived(&encoding.missing, index)
+        missing_arrived(&encoding.missing, index, original, now)
     encoding.has_media = True
     encoding.last_media = now
     if packet.payload_length:
@@ -159,7 +162,7 @@ cdef void encoding_gap(Engine *engine, Encoding *encoding, int64_t first, int64_
     encoding_ask_missing(engine, encoding, now)
     if not encoding.nack_timer:
         encoding.nack_timer = True
-        timer_add(engine, now + 0.04, RETRY_NACK, encoding.serial)
+        timer_add(engine, now + 0.01, RETRY_NACK, encoding.serial)
 
 
 cdef void encoding_ask_missing(Engine *engine, Encoding *encoding, double now) noexcept nogil:
@@ -179,7 +182,7 @@ cdef double encoding_retry_nack(Engine *engine, Encoding *encoding, double now) 
     if encoding.missing.count == 0 or not encoding.bound:
         encoding.nack_timer = False
         return 0.0
-    return now + 0.04
+    return now + 0.01
 
 
 cdef void encoding_request_keyframe(Engine *engine, Encoding *encoding, double now) noexcept nogil:

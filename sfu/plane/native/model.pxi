@@ -26,8 +26,8 @@ cdef struct Encoding
 
 cdef enum:  # DropKind
     UNKNOWN_ADDRESS, NO_KEYS, NOT_AUTHENTIC, TOO_MANY_SSRCS, BAD_RTP, BAD_RTCP, BAD_PAYLOAD, UNKNOWN_SSRC
-    FOREIGN_CODEC, DUPLICATE, LATE, PROBE, NOT_SENT, RESEND_REPEATED, RESEND_OVER_BUDGET, RESEND_UNKNOWN
-    SEND_BUFFER_FULL, SEND_FAILED, QUEUE_FULL, NO_MEMORY, UNREADABLE
+    FOREIGN_CODEC, DUPLICATE, LATE, PROBE, NOT_SENT, RESEND_REPEATED, RESEND_OVER_BUDGET, RESEND_AWAITED
+    RESEND_UNKNOWN, SEND_BUFFER_FULL, SEND_FAILED, QUEUE_FULL, NO_MEMORY, UNREADABLE
     DROP_KINDS
 
 cdef enum:  # EventKind
@@ -165,10 +165,14 @@ cdef struct Wanted:
     int64_t index
     int tries
     double next_at
+    double missed_at
+    double asked_at
 
 cdef struct Missing:
     Wanted *open
     int count
+    double reorder_s
+    double answer_s
     int64_t asked
 
 cdef struct Keyframes:

@@ -91,18 +91,36 @@ cdef bint missing_gap(Missing *missing, int64_t first, int64_t end, double now) 
         if missing.open == NULL:
             return False
     for index in range(first, end):
-        missing.open[missing.count] = Wanted(index, 0, now)
+        missing.open[missing.count] = Wanted(index, 0, now + missing.reorder_s, now, now)
         missing.count += 1
     return True
 
 
-cdef void missing_arrived(Missing *missing, int64_t index) noexcept nogil:
+cdef int missing_find(Missing *missing, int64_t index) noexcept nogil:
     cdef int at
     for at in range(missing.count):
         if missing.open[at].index == index:
-            memmove(&missing.open[at], &missing.open[at + 1], (missing.count - at - 1) * sizeof(Wanted))
-            missing.count -= 1
-            return
+            return at
+    return -1
+
+
+cdef void missing_arrived(Missing *missing, int64_t index, bint original, double now) noexcept nogil:
+    """A packet came. `original`: it can't be the answer to our asking."""
+    cdef int at = missing_find(missing, index)
+    cdef double late_s = 0.0, took_s
+    if at < 0:
+        return
+    if not original and missing.open[at].tries == 1:
+        took_s = fmin(now - missing.open[at].asked_at, 0.4)
+        missing.answer_s = took_s if missing.answer_s == 0.0 else missing.answer_s + (took_s - missing.answer_s) / 8
+    if original or missing.open[at].tries == 0:
+        late_s = now - missing.open[at].missed_at
+    if late_s > missing.reorder_s:
+        missing.reorder_s = fmin(late_s * 1.25, 0.04)
+    else:
+        missing.reorder_s -= missing.reorder_s * (1.0 / 128)
+    memmove(&missing.open[at], &missing.open[at + 1], (missing.count - at - 1) * sizeof(Wanted))
+    missing.count -= 1
 
 
 cdef void missing_forget_before(Missing *missing, int64_t index) noexcept nogil:
@@ -126,7 +144,8 @@ cdef int missing_due(Missing *missing, double now, uint16_t *sequences) noexcept
             if wanted.tries == 0:
                 missing.asked += 1
             wanted.tries += 1
-            wanted.next_at = now + fmin(0.04 * wanted.tries, 0.2)
+            wanted.next_at = now + fmax(fmin(0.04 * wanted.tries, 0.2), missing.answer_s * 1.5)
+            wanted.asked_at = now
             sequences[asking] = <uint16_t>wanted.index
             asking += 1
         missing.open[kept] = wanted[0]

@@ -7,7 +7,7 @@ cdef enum:
     RECEIVED = 64               # datagrams per recvmmsg
     RECEIVE_ROOM = 2048
     RECEIVE_CONTROL = 64
-    SLICE = 256                 # datagrams made before they are sent: about 300 KB, which a core's own cache holds
+    SLICE = 64                  # datagrams made before they are sent: about 80 KB, a part of a core's own cache
 
 cdef double TICK_S = 0.001      # how long video waits at most for the rest of its frame
 

@@ -21,7 +21,7 @@ from client_sim.shell.publisher import Publisher
 from client_sim.shell.receiver import Receiver
 from client_sim.shell.transport import PeerTransport, TransportFailed
 from shared.records import PublicationRecord
-from shared.rtc import rtcp, rtp, sdp, stun
+from shared.rtc import rtcp, rtp, sdp, stun, stun_check
 from shared.rtc.dtls import Certificate, DtlsTransport
 from shared.rtc.srtp import SrtpSession
 
@@ -91,13 +91,13 @@ class FarSide:
     def _readable(self) -> None:
         datagram, self.peer = self.socket.recvfrom(2048)
         if datagram[0] <= 3:
-            check = stun.parse_check(datagram)
+            check = stun_check.parse_check(datagram)
             assert check.local_ufrag == self.ufrag
             assert check.use_candidate
-            assert stun.verify(check.message, self.pwd)
+            assert stun_check.verify(check, self.pwd)
             self.checks += 1
             if self.answering:
-                self.send_raw(stun.binding_response(check, source=self.peer, password=self.pwd))
+                self.send_raw(stun_check.binding_response(check, source=self.peer, password=self.pwd))
         elif datagram[0] <= 63:
             self.dtls.feed(datagram)
         elif self.session is not None and 192 <= datagram[1] <= 223:

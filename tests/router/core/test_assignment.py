@@ -9,6 +9,7 @@ import pytest
 from router.core.assignment import Ask, Assigner, Plan, Reason
 from router.core.directory import Directory
 from router.core.selector import NodeSelector
+from shared.placing import PlacedRoom
 from shared.records import RoomPlacement, SfuState
 
 
@@ -26,9 +27,12 @@ class World:
     def plan(self, room_had: str = "", **ask: object) -> Plan:
         return self.assigner.plan(Ask(room="r", **ask), room_had=room_had, now=0.0, rng=random.Random(1))  # type: ignore[arg-type]
 
-    def settle(self, plan: Plan, sfu: str | None, *, carrying: tuple[str, ...] = ()) -> tuple[str | None, str] | None:
-        placement = RoomPlacement(sfu=sfu) if sfu else None
-        decision = self.assigner.settle(plan, placement, carrying=carrying, now=0.0)
+    def settle(
+        self, plan: Plan, sfu: str | None, *, fresh: bool | None = None, carrying: tuple[str, ...] = ()
+    ) -> tuple[str | None, str] | None:
+        fresh = sfu != plan.room_had if fresh is None else fresh
+        placed = PlacedRoom(placement=RoomPlacement(sfu=sfu), fresh=fresh) if sfu else None
+        decision = self.assigner.settle(plan, placed, carrying=carrying, now=0.0)
         return None if decision is None else (decision.chosen, decision.reason)
 
 
@@ -45,22 +49,31 @@ def test_the_plan_offers_everybody_placeable_best_first_and_says_why_not_the_oth
 
 
 @pytest.mark.parametrize(
-    ("room_had", "placed", "reason"),
-    [("", "a", Reason.CHOSEN), ("", "c", Reason.STICKY), ("c", "c", Reason.STICKY), ("x", "a", Reason.REPLACED)],
+    ("room_had", "placed", "fresh", "reason"),
+    [
+        ("", "a", True, Reason.CHOSEN),
+        ("", "c", False, Reason.STICKY),
+        ("c", "c", False, Reason.STICKY),
+        ("c", "c", True, Reason.STICKY),
+        ("x", "a", True, Reason.REPLACED),
+        ("x", "a", False, Reason.STICKY),
+    ],
 )
-def test_the_reason_tells_what_decided(it: World, room_had: str, placed: str, reason: Reason) -> None:
-    assert it.settle(it.plan(room_had), placed) == (placed, reason)
+def test_the_reason_tells_what_decided(it: World, room_had: str, placed: str, fresh: bool, reason: Reason) -> None:
+    assert it.settle(it.plan(room_had), placed, fresh=fresh) == (placed, reason)
 
 
 def test_a_room_keeps_its_sfu_though_another_is_better(it: World) -> None:
     plan = it.plan("c")
-    assert it.assigner.place_locally(plan, RoomPlacement(sfu="c")) == RoomPlacement(sfu="c")
+    assert it.assigner.place_locally(plan, RoomPlacement(sfu="c")) == PlacedRoom(placement=RoomPlacement(sfu="c"))
+    assert it.assigner.wish(plan).refuse == ()
 
 
 def test_without_redis_a_cordoned_placement_is_replaced_by_the_best(it: World) -> None:
     it.directory.hear(state("c", 0.2, 2, "CORDONED"), now=0.0)
     placement = it.assigner.place_locally(it.plan("c"), RoomPlacement(sfu="c", generation=4))
-    assert placement == RoomPlacement(sfu="a", generation=5)
+    assert placement == PlacedRoom(placement=RoomPlacement(sfu="a", generation=5), fresh=True)
+    assert it.assigner.wish(it.plan("c")).refuse == ("c",)
 
 
 def test_what_changed_while_redis_was_asked_is_seen(it: World) -> None:
@@ -119,4 +132,4 @@ def test_a_vanished_sfu_is_given_only_when_there_is_no_other(it: World) -> None:
     assert it.settle(before, before.eligible[0]) is None, "it vanished while Redis was asked: plan again"
     last = it.plan()
     assert sorted(last.eligible) == ["a", "b", "c"]
-    assert it.settle(last, "a") == ("a", Reason.CHOSEN if last.eligible[0] == "a" else Reason.STICKY)
+    assert it.settle(last, "a") == ("a", Reason.CHOSEN)

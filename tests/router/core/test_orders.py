@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from router.core.links import Boots
-from router.core.orders import LinkedSfu, OrderBook, applies, concerns
+from router.core.orders import LinkedSfu, OrderBook, applies, concerns, message_of
+from shared.messages.link import Cordon, Uncordon
 from shared.records import ExitOrder, SfuCommand, SfuStatus
 
 
@@ -100,3 +101,25 @@ def test_the_floor_makes_each_start_of_an_sfu_newer_than_the_last(
 
 def test_a_router_that_knows_no_process_takes_an_equal_incarnation_for_the_same() -> None:
     assert Boots().floor("s", "any", 5, known=5) == 0
+
+
+def test_a_leased_cordon_reaches_the_sfu_with_its_lease_its_deadline_and_its_token() -> None:
+    given = SfuCommand(
+        command="c1",
+        verb="cordon",
+        sfu="s",
+        by="autoscaler",
+        reason="quiet",
+        lease_s=3600.0,
+        drain_max_s=900.0,
+        token=7,
+    )
+    assert message_of(given) == Cordon(
+        command="c1", by="autoscaler", reason="quiet", lease_s=3600.0, drain_max_s=900.0, token=7
+    )
+    assert message_of(SfuCommand(command="c2", verb="uncordon", sfu="s", by="autoscaler", token=7)) == Uncordon(
+        command="c2", by="autoscaler", token=7
+    )
+    assert message_of(SfuCommand(command="c3", verb="drain", sfu="s", by="ann")) == Cordon(
+        command="c3", by="ann", exit_when_empty=True
+    )

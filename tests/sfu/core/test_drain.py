@@ -24,6 +24,7 @@ from sfu.core.drain_events import (
     ExitProcess,
     FinalSequenceDone,
     InterruptedAtTerminal,
+    Lease,
     OccupancyChanged,
     Outcome,
     RejectOrder,
@@ -253,6 +254,9 @@ class AnyHistory(RuleBasedStateMachine):
         self.occupancy = OccupancyChanged()
         self.sigterms: list[float] = []
         self.drains: list[float] = []
+        self.leases: list[float] = []
+        self.renewed = 0.0
+        self.token = 0
         self.interrupts = 0
         self.last: Event = TimePassed()
         self.finals: list[FINAL] = []
@@ -271,7 +275,11 @@ class AnyHistory(RuleBasedStateMachine):
                 assert self.finals, "no exit without a final sequence"
             if isinstance(effect, AskPlayers):
                 assert set(effect.players) <= self.occupancy.players
-                assert self.now >= min(self.sigterms[:1] + self.drains) + 20
+                assert self.now >= min(
+                    [t + 20 for t in self.sigterms[:1] + self.drains] + [t + 15 for t in self.leases]
+                )
+        if any(isinstance(e, AnnounceUncordoned) and e.lapsed for e in effects):
+            assert self.now >= self.renewed + 40, "a lease lapsed that had been renewed"
         if self.sigterms and before is not DrainState.ONLINE:
             assert self.drain.state is not DrainState.ONLINE, "nothing takes SIGTERM back"
         return effects
@@ -314,7 +322,31 @@ class AnyHistory(RuleBasedStateMachine):
     def cordon(self, command: str, ends: bool) -> None:
         if ends:
             self.drains.append(self.now)
-        self.do(CordonOrdered(command=command, exit_when_empty=ends))
+        self.do(CordonOrdered(command=command, by="ann", exit_when_empty=ends))
+
+    @rule(command=st.sampled_from(["", "l1", "l2"]), token=st.integers(1, 3))
+    def leased_cordon(self, command: str, token: int) -> None:
+        applied = not command or command not in self.drain._commands
+        self.leases.append(self.now)
+        before = self.drain.facts(now=self.now)
+        held = before is not None and (before.exit_when_empty or before.lease_left_s is None)
+        self.do(CordonOrdered(command=command, by="a", lease=Lease(lease_s=40, drain_max_s=15), token=token))
+        if applied and token >= self.token:
+            self.renewed = self.now
+        if applied:
+            self.token = max(self.token, token)
+        after = self.drain.facts(now=self.now)
+        if held and after is not None:
+            assert after.lease_left_s is None, "a lease on what a person holds or a signal ends"
+
+    @rule(token=st.integers(1, 3))
+    def controllers_uncordon(self, token: int) -> None:
+        before = self.drain.facts(now=self.now)
+        effects = self.do(UncordonOrdered(by="a", token=token))
+        self.token = max(self.token, token)
+        if AnnounceUncordoned() in effects:
+            assert before is not None
+            assert before.lease_left_s is not None, "a controller takes back no more than its own"
 
     @rule(command=st.sampled_from(["", "u1", "u2"]))
     def uncordon(self, command: str) -> None:

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from sfu.core.load import Ceilings, Contents, LoadMeter, MachineCpu, Sample, node_load
+from sfu.core.load import Contents, LoadMeter, MachineCpu, Sample, node_load
+from shared.load import Ceilings
 from shared.records import LoadParts
 
 CEILINGS = Ceilings(egress_bps=700e6, streams=1200)
@@ -38,8 +39,25 @@ def test_cpu_is_that_of_the_process_per_core_or_of_the_machine_whichever_is_full
     meter.sample(first)
     meter.sample(busy)
     assert meter.parts(CONTENTS).cpu == pytest.approx(0.9)
+    apart = meter.parts(CONTENTS)
+    assert (apart.cpu_process, apart.cpu_machine) == (pytest.approx(0.2), pytest.approx(0.9))
     meter.sample(replace(busy, at=12.0, process_cpu_s=2.15, machine=MachineCpu(busy_s=102.3, total_s=1004.0)))
     assert meter.parts(CONTENTS).cpu == pytest.approx(0.95)
+
+
+def test_where_the_system_does_not_tell_the_machine_is_unknown_and_the_process_counts() -> None:
+    meter = LoadMeter(cores=2)
+    meter.sample(FIRST)
+    meter.sample(replace(FIRST, at=11.0, process_cpu_s=2.0, loop_lag_s=0.25))
+    parts = meter.parts(CONTENTS)
+    assert (parts.cpu, parts.cpu_process, parts.cpu_machine, parts.loop_lag_s) == (0.5, 0.5, None, 0.25)
+
+
+def test_a_process_over_its_cores_is_full_and_still_told_apart() -> None:
+    meter = LoadMeter(cores=1)
+    meter.sample(FIRST)
+    meter.sample(replace(FIRST, at=11.0, process_cpu_s=2.7))
+    assert (meter.parts(CONTENTS).cpu, meter.parts(CONTENTS).cpu_process) == (1.0, 1.7)
 
 
 def test_a_counter_that_falls_back_is_no_negative_rate() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sfu.core.ledger import DrainLedger
 from sfu.core.report import Figures, Reporter
-from shared.records import Capacities, LoadParts, SfuStatus, version_of
+from shared.records import Capacities, LoadParts, Milestones, SfuStatus, version_of
 
 FIGURES = Figures(
     status=SfuStatus.ONLINE,
@@ -15,6 +15,8 @@ FIGURES = Figures(
     players=0,
     producers=0,
     consumers=0,
+    milestones=Milestones(healthy_s=0.4),
+    probe_failure="no-answer",
 )
 
 
@@ -38,6 +40,15 @@ def test_a_stamp_is_repeated_in_every_report() -> None:
     made.stamp(17.0)
     made.stamp(None)
     assert [made.next(FIGURES).started_at for _ in range(2)] == [17.0, 17.0]
+
+
+def test_how_it_came_up_is_in_every_report() -> None:
+    state = reporter().next(FIGURES)
+    assert (state.milestones.healthy_s, state.milestones.first_packet_s, state.probe_failure) == (
+        0.4,
+        None,
+        "no-answer",
+    )
 
 
 def test_the_book_of_a_drain() -> None:

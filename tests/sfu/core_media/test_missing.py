@@ -1,8 +1,12 @@
-"""Missing packets: asked for at once, again with growing waits, not for ever, not in floods."""
+"""Missing packets: asked for at once or after the path's reordering, then again, not for ever, not in floods."""
 
 from __future__ import annotations
 
-from sfu.core.missing import MAX_MISSING, MAX_TRIES, MissingPackets
+import random
+
+import pytest
+
+from sfu.core.missing import MAX_MISSING, MAX_REORDER_S, MAX_TRIES, MissingPackets
 
 
 def test_a_gap_is_asked_for_at_once_and_again_until_it_is_filled() -> None:
@@ -10,7 +14,7 @@ def test_a_gap_is_asked_for_at_once_and_again_until_it_is_filled() -> None:
     assert missing.gap(5, 8, now=0.0)
     assert missing.due(now=0.0) == [5, 6, 7]
     assert missing.due(now=0.03) == []
-    assert missing.arrived(6)
+    assert missing.arrived(6, original=False, now=0.03)
     assert missing.due(now=0.04) == [5, 7]
     assert missing.due(now=0.1) == []
     assert missing.due(now=0.12) == [5, 7]
@@ -23,7 +27,6 @@ def test_packet_is_given_up_after_its_tries() -> None:
     asked = sum(len(missing.due(now=step / 100)) for step in range(1000))
     assert asked == MAX_TRIES
     assert len(missing) == 0
-    assert missing.next_at() is None
 
 
 def test_an_outage_is_not_asked_for() -> None:
@@ -36,9 +39,11 @@ def test_an_outage_is_not_asked_for() -> None:
 def test_what_was_not_missing_repairs_nothing() -> None:
     missing = MissingPackets()
     missing.gap(5, 6, now=0.0)
-    assert not missing.arrived(4)
-    assert missing.arrived(5)
-    assert not missing.arrived(5)
+    assert 5 in missing
+    assert 4 not in missing
+    assert not missing.arrived(4, original=True, now=0.1)
+    assert missing.arrived(5, original=True, now=0.1)
+    assert not missing.arrived(5, original=True, now=0.1)
     assert missing.recovered == 1
 
 
@@ -47,3 +52,72 @@ def test_a_key_frame_makes_older_packets_worthless() -> None:
     missing.gap(5, 10, now=0.0)
     missing.forget_before(8)
     assert missing.due(now=0.0) == [8, 9]
+
+
+def test_after_a_late_packet_the_next_gap_waits_a_little_longer_than_that_took() -> None:
+    missing = MissingPackets()
+    missing.gap(5, 6, now=0.0)
+    assert missing.due(now=0.0) == [5]
+    missing.arrived(5, original=True, now=0.015)
+    missing.gap(7, 8, now=1.0)
+    assert missing.due(now=1.015) == []
+    assert missing.due(now=1.02) == [7]
+
+
+def test_answers_to_our_asking_teach_no_wait() -> None:
+    missing = MissingPackets()
+    missing.gap(5, 6, now=0.0)
+    missing.due(now=0.0)
+    missing.arrived(5, original=False, now=0.03)
+    assert missing.reorder_s == 0.0
+
+
+def test_a_packet_that_was_never_asked_for_is_late_whatever_ssrc_retransmissions_have() -> None:
+    missing = MissingPackets()
+    missing.gap(5, 6, now=0.0)
+    missing.arrived(5, original=False, now=0.012)
+    assert missing.reorder_s == pytest.approx(0.015)
+
+
+def test_a_retry_waits_for_an_answer_that_may_be_under_way() -> None:
+    missing = MissingPackets()
+    missing.gap(5, 6, now=0.0)
+    missing.due(now=0.0)
+    missing.arrived(5, original=False, now=0.1)
+    missing.gap(7, 8, now=1.0)
+    assert missing.due(now=1.0) == [7]
+    assert missing.due(now=1.14) == []
+    assert missing.due(now=1.16) == [7]
+
+
+def test_the_wait_is_bounded() -> None:
+    missing = MissingPackets()
+    missing.gap(5, 6, now=0.0)
+    missing.arrived(5, original=True, now=3.0)
+    assert missing.reorder_s == MAX_REORDER_S
+
+
+def test_the_wait_ends_when_the_path_has_stopped_reordering() -> None:
+    missing = MissingPackets()
+    missing.gap(0, 1, now=0.0)
+    missing.arrived(0, original=True, now=0.02)
+    for index in range(1, 600):
+        missing.gap(index, index + 1, now=float(index))
+        missing.due(now=index + 0.03)
+        missing.arrived(index, original=False, now=index + 0.06)
+    assert missing.reorder_s < 0.001
+
+
+def test_on_a_path_with_jitter_hardly_anything_is_asked_for_in_vain() -> None:
+    missing, rng, asked, highest = MissingPackets(), random.Random(1), 0, -1
+    sent = {index: index * 0.005 for index in range(4000)}
+    for at, index in sorted((at + rng.random() * 0.02, index) for index, at in sent.items()):
+        asked += len(missing.due(now=at))
+        if index > highest:
+            if index > highest + 1:
+                missing.gap(highest + 1, index, now=at)
+            highest = index
+        else:
+            missing.arrived(index, original=True, now=at)
+    assert missing.recovered > 1000
+    assert asked < 0.05 * missing.recovered

@@ -1,0 +1,163 @@
+"""A tick from end to end: clocks, what is in progress, streaks, the one decision, and what of it is kept."""
+
+from __future__ import annotations
+
+import msgspec
+
+from control.core.autoscaler.effects import Decision, Uncordon
+from control.core.autoscaler.launches import carry_on_launch
+from control.core.autoscaler.progress import Note, Progress
+from control.core.autoscaler.removals import carry_on_removals
+from control.core.autoscaler.rules import Choice, Facts, choose
+from control.core.autoscaler.streaks import count_tick
+from control.core.autoscaler.world import Classed, Kind, Moment, World, classify
+from control.core.scaling_settings import ScalingSettings
+from shared.load import PoolLoad, pool_load
+from shared.scaling_records import (
+    Newcomer,
+    ScalingFigures,
+    ScalingRecord,
+    ScalingState,
+    Waiting,
+)
+
+
+def decide(
+    world: World,
+    state: ScalingState,
+    settings: ScalingSettings,
+    *,
+    moment: Moment,
+    token: int,
+    controller: str = "",
+    pool: str = "",
+    dry_run: bool = False,
+) -> Decision:
+    """One tick. Store the decision's state and records under `token`, and only then do its effects.
+
+    With `dry_run` the decision is made and recorded as any other, and cooldown and streaks go on as if it had been
+    done, but nothing is planned and there are no effects.
+    """
+    it = _pass_time(Progress(state=state), world, moment)
+    if not dry_run:
+        it = carry_on_launch(it, world, settings, moment)
+        it = carry_on_removals(it, world, settings, moment)
+        it = _release_orphans(it, world)
+    classed = classify(world, it.state, patience_s=settings.launch_timeout_s)
+    it = it.set(waiting=_waiting(it.state, world, classed, moment))
+    capacity = [member for member in world.members if classed.kinds[member.node.node] is Kind.CAPACITY]
+    load = pool_load(member.report.load for member in capacity if member.report)
+    if world.certain:
+        it = count_tick(it, load.mean, blind=classed.blind, settings=settings, moment=moment)
+    else:
+        it = it.set(quiet_ticks=0)
+    counted = it.state
+    floor = settings.floor(moment.now_at)
+    facts = Facts(
+        world=world, classed=classed, capacity=capacity, floor=floor, settings=settings, moment=moment, token=token
+    )
+    choice = choose(it, facts)
+    figures = _figures(choice, counted, facts, load)
+    if dry_run:
+        choice = _only_thought(choice, counted)
+    it = choice.progress.set(tick=state.tick + 1, ticked_at=moment.now_at, figures=figures)
+    base = ScalingRecord(controller=controller, token=token, pool=pool, figures=figures, dry_run=dry_run)
+    return Decision(
+        action=choice.action,
+        reason=choice.reason,
+        state=it.state,
+        records=tuple(_record(base, note) for note in it.notes),
+        effects=it.effects,
+        figures=figures,
+        faults=world.faults,
+    )
+
+
+def confirm_launch(
+    state: ScalingState, request: str, *, node: str, sfu: str, settings: ScalingSettings
+) -> ScalingState:
+    """The state once the pool has made the node of a request: the cooldown counts from here."""
+    assert state.launch is not None
+    assert state.launch.request == request
+    launch = msgspec.structs.replace(state.launch, node=node, sfu=sfu)
+    return msgspec.structs.replace(state, launch=launch, cooldown_left_s=settings.cooldown_s)
+
+
+def _pass_time(it: Progress, world: World, moment: Moment) -> Progress:
+    left_s = max(0.0, it.state.cooldown_left_s - max(0.0, moment.elapsed_s))
+    return it.set(cooldown_left_s=round(left_s, 3), newcomers=_newcomers(it.state.newcomers, world))
+
+
+def _newcomers(newcomers: tuple[Newcomer, ...], world: World) -> tuple[Newcomer, ...]:
+    """Without those that have their first room, or are gone."""
+    rooms = {m.node.sfu: m.report.state.load_parts.rooms or 0 for m in world.members if m.report}
+    return tuple(each for each in newcomers if not (world.certain and rooms.get(each.sfu, 1) > 0))
+
+
+def _release_orphans(it: Progress, world: World) -> Progress:
+    """Take back cordons of ours that belong to no removal: an uncordon that did not arrive, a state that was lost.
+
+    They would lapse by themselves, but only with their lease.
+    """
+    planned = {removal.node for removal in it.state.removals}
+    for member in world.members:
+        fresh = member.report is not None and member.report.fresh
+        if fresh and member.cordoned_by_us and member.node.node not in planned:
+            it = it.effect(Uncordon(sfu=member.node.sfu, node=member.node.node))
+    return it
+
+
+def _waiting(state: ScalingState, world: World, classed: Classed, moment: Moment) -> tuple[Waiting, ...]:
+    """How long each node has been neither capacity nor draining."""
+    if not world.certain:
+        return state.waiting
+    before = {each.node: each.waited_s for each in state.waiting}
+    waits = (Kind.WARMING, Kind.UNKNOWN, Kind.LOST)
+    return tuple(
+        Waiting(node=node, waited_s=round(before[node] + moment.elapsed_s, 3) if node in before else 0.0)
+        for node, kind in classed.kinds.items()
+        if kind in waits
+    )
+
+
+def _only_thought(choice: Choice, before: ScalingState) -> Choice:
+    """The choice without its plan and effects. A removal that would be taken back stays where it is as well."""
+    kept = Progress(state=choice.progress.state, notes=choice.progress.notes)
+    kept = kept.set(launch=before.launch, removals=before.removals)
+    return Choice(progress=kept, action=choice.action, reason=choice.reason, mean_after=choice.mean_after)
+
+
+def _figures(choice: Choice, counted: ScalingState, facts: Facts, load: PoolLoad) -> ScalingFigures:
+    classed = facts.classed
+    return ScalingFigures(
+        mean_load=_short(load.mean),
+        mean_egress=_short(load.parts.egress),
+        mean_streams=_short(load.parts.streams),
+        mean_cpu=_short(load.parts.cpu),
+        binding=load.binding.value if load.binding else "",
+        mean_after=_short(choice.mean_after),
+        nodes=len(facts.world.members),
+        capacity=classed.count(Kind.CAPACITY),
+        warming=classed.count(Kind.WARMING),
+        draining_own=classed.count(Kind.DRAINING_OWN),
+        draining_other=classed.count(Kind.DRAINING_OTHER),
+        unknown=classed.count(Kind.UNKNOWN),
+        lost=classed.count(Kind.LOST),
+        out_hits=sum(counted.hits),
+        out_window=facts.settings.scale_out_window,
+        quiet_ticks=counted.quiet_ticks,
+        quiet_needed=facts.settings.scale_in_ticks,
+        cooldown_left_s=counted.cooldown_left_s,
+        floor=facts.floor,
+        maximum=facts.settings.max_nodes,
+    )
+
+
+def _record(base: ScalingRecord, note: Note) -> ScalingRecord:
+    return msgspec.structs.replace(
+        base, action=note.action.value, reason=note.reason, node=note.sfu, detail=note.detail
+    )
+
+
+def _short(value: float | None) -> float | None:
+    return None if value is None else round(value, 4)

@@ -1,0 +1,77 @@
+"""The launch in progress: asked for until the pool confirms, watched until it is capacity or given up (A5, A8)."""
+
+from __future__ import annotations
+
+import msgspec
+
+from control.core.autoscaler.effects import Launch
+from control.core.autoscaler.progress import Progress
+from control.core.autoscaler.world import Kind, Member, Moment, World, classify
+from control.core.pool import NodePhase
+from control.core.scaling_settings import ScalingSettings
+from shared.scaling_records import Launching, Newcomer, RemovalStage, Removing, ScaleAction
+
+MOST_NEWCOMERS = 20
+GAVE_UP = "gave-up"
+HEALTHY, FIRST_PACKET = "healthy", "first_packet"
+"""Stages of a launch: a router knows its SFU; it has forwarded a packet."""
+
+
+def carry_on_launch(it: Progress, world: World, settings: ScalingSettings, moment: Moment) -> Progress:
+    """Take the launch one tick further. Nothing happens while the pool's listing is not certain."""
+    launch = it.state.launch
+    if launch is None or not world.certain:
+        return it
+    member = world.by_request(launch.request) or world.by_node(launch.node)
+    if member is not None and not launch.node:
+        # Made by a call whose answer got lost: the pool has changed since the decision, so the cooldown starts again.
+        it = it.set(cooldown_left_s=settings.cooldown_s)
+    launch = _known_better(launch, member, moment)
+    it = it.set(launch=launch)
+    if member is not None and _is_capacity(it, member, world, settings):
+        newcomer = Newcomer(sfu=launch.sfu, launched_at=launch.since_at)
+        took = f"request {launch.request}, {max(0.0, moment.now_at - launch.since_at):.0f} s"
+        it = it.set(launch=None, newcomers=(*it.state.newcomers, newcomer)[-MOST_NEWCOMERS:])
+        return it.note(ScaleAction.LAUNCHED, "capacity", sfu=launch.sfu, detail=took)
+    if member is not None and member.report is not None and member.report.state.drain is not None:
+        return it.set(launch=None).note(ScaleAction.CANCELLED, "cordoned-while-warming", sfu=launch.sfu)
+    if member is not None and member.node.phase is NodePhase.FAILED:
+        return _give_up(it, launch, member, "failed", member.node.detail)
+    if launch.waited_s >= settings.launch_timeout_s:
+        probe = member.report.state.probe_failure if member and member.report else ""
+        return _give_up(it, launch, member, "timed-out", probe and f"its probe call failed: {probe}")
+    # The pool has not confirmed, or a leader died before it could store that it had: the same request once more.
+    return it if launch.node else it.effect(Launch(request=launch.request))
+
+
+def _known_better(launch: Launching, member: Member | None, moment: Moment) -> Launching:
+    """With the time that has passed and the names the pool has given."""
+    launch = msgspec.structs.replace(launch, waited_s=launch.waited_s + moment.elapsed_s)
+    if member is None:
+        return launch
+    stages = list(launch.stages)
+    if member.report is not None:
+        reached = {HEALTHY: True, FIRST_PACKET: member.report.state.warmed_up}
+        stages += [stage for stage, now in reached.items() if now and stage not in stages]
+    sfu = member.node.sfu or launch.sfu
+    return msgspec.structs.replace(launch, node=member.node.node, sfu=sfu, stages=tuple(stages))
+
+
+def _is_capacity(it: Progress, member: Member, world: World, settings: ScalingSettings) -> bool:
+    kinds = classify(world, it.state, patience_s=settings.launch_timeout_s).kinds
+    return kinds[member.node.node] is Kind.CAPACITY
+
+
+def _give_up(it: Progress, launch: Launching, member: Member | None, reason: str, detail: str) -> Progress:
+    """It becomes a removal like any other: cordoned, and ended once it is certain that nobody is on it."""
+    it = it.set(launch=None).note(ScaleAction.LAUNCH_GIVEN_UP, reason, sfu=launch.sfu, detail=detail[:200])
+    if member is None or member.node.phase is NodePhase.FAILED:
+        return it  # nothing runs; what a pool lists as failed is swept up
+    removal = Removing(
+        node=launch.node,
+        sfu=launch.sfu,
+        stage=RemovalStage.ORDERED.value,
+        reason=GAVE_UP,
+        registered=HEALTHY in launch.stages,
+    )
+    return it.set(removals=(*it.state.removals, removal))

@@ -1,0 +1,142 @@
+"""Removals in progress: cordon, renew while it drains, end when certainly empty (A6)."""
+
+from __future__ import annotations
+
+import msgspec
+
+from control.core.autoscaler.effects import Cordon, PreferVictim, Terminate, Uncordon
+from control.core.autoscaler.progress import Progress
+from control.core.autoscaler.world import Member, Moment, World
+from control.core.pool import NodePhase
+from control.core.scaling_settings import ScalingSettings
+from shared.records import DrainCause, SfuStatus
+from shared.scaling_records import RemovalStage, Removing, ScaleAction
+
+RENEW_AT = 1 / 3
+"""Part of the cordon's lease after which it is renewed: two renewals may get lost before it lapses."""
+
+
+def carry_on_removals(it: Progress, world: World, settings: ScalingSettings, moment: Moment) -> Progress:
+    """Take each removal one tick further, and sweep up what the pool lists as failed."""
+    removals, it = it.state.removals, it.set(removals=())
+    for removal in removals:
+        removal = msgspec.structs.replace(
+            removal,
+            waited_s=removal.waited_s + moment.elapsed_s,
+            renewed_s=removal.renewed_s + moment.elapsed_s,
+        )
+        it = _Step(removal, world.removed(removal), settings, moment).take(it, certain=world.certain)
+    for member in world.members:
+        # The pool says that its process has ended; as long as its SFU still has a record somebody saw it otherwise.
+        if member.node.phase is NodePhase.FAILED and member.report is None:
+            it = it.effect(Terminate(node=member.node.node, sfu=member.node.sfu))
+    return it
+
+
+class _Step:
+    """One tick of one removal."""
+
+    def __init__(self, removal: Removing, member: Member | None, settings: ScalingSettings, moment: Moment) -> None:
+        self.removal = removal
+        self.member = member
+        self.settings = settings
+        self.moment = moment
+
+    def take(self, it: Progress, *, certain: bool) -> Progress:
+        """The ladder: gone, never known, taken back, held, over."""
+        member = self.member
+        if member is None:
+            return self._gone(it) if certain else self._keep(it)
+        if member.node.phase is NodePhase.FAILED:
+            return self._gone(it)
+        if member.report is None:
+            return self._keep(it) if self.removal.registered else self._end(it, member, certain=certain)
+        self.removal = msgspec.structs.replace(self.removal, registered=True, sfu=member.node.sfu)
+        if member.status is SfuStatus.ONLINE:
+            return self._online(it, member)
+        if member.status is SfuStatus.CORDONED:
+            return self._cordoned(it, member, certain=certain)
+        return self._keep(it)
+
+    def _keep(self, it: Progress) -> Progress:
+        return it.set(removals=(*it.state.removals, self.removal))
+
+    def _next(self, stage: RemovalStage) -> None:
+        if self.removal.stage != stage:
+            self.removal = msgspec.structs.replace(self.removal, stage=stage.value, waited_s=0.0)
+
+    def _gone(self, it: Progress) -> Progress:
+        if self.removal.stage == RemovalStage.ENDING:
+            return it  # it was recorded when it was told to end
+        return it.note(ScaleAction.TERMINATED, "ended-by-itself", sfu=self.removal.sfu)
+
+    def _cancelled(self, it: Progress, reason: str) -> Progress:
+        return it.note(ScaleAction.CANCELLED, reason, sfu=self.removal.sfu)
+
+    def _online(self, it: Progress, member: Member) -> Progress:
+        assert member.report is not None
+        if not member.report.fresh:
+            return self._keep(it)
+        if self.removal.stage == RemovalStage.DRAINING:
+            return self._cancelled(it, "no-longer-cordoned")
+        if self.removal.waited_s >= self.settings.launch_timeout_s:
+            it = self._cancelled(it, "never-cordoned")
+            return it.effect(Uncordon(sfu=self.removal.sfu, node=self.removal.node))
+        if self.removal.stage == RemovalStage.ENDING:
+            return self._keep(it)
+        # Not heard, or not heard yet. The change happens now at the earliest, so the cooldown starts again.
+        return self._order(it.set(cooldown_left_s=self.settings.cooldown_s), member, renewal=False)
+
+    def _cordoned(self, it: Progress, member: Member, *, certain: bool) -> Progress:
+        assert member.report is not None
+        drain = member.report.state.drain
+        if not member.cordoned_by_us:
+            ours = self.removal.stage == RemovalStage.ENDING and drain and drain.cause == DrainCause.SIGTERM
+            return self._keep(it) if ours else self._cancelled(it, "taken-over")
+        if self.removal.stage == RemovalStage.ORDERED:
+            self._next(RemovalStage.DRAINING)
+        if member.report.empty:
+            return self._end(it, member, certain=certain)
+        self._next(RemovalStage.DRAINING)
+        due = self.removal.renewed_s >= RENEW_AT * self.settings.cordon_lease_s
+        if due or self.moment.first:
+            it = it.note(ScaleAction.CORDON_RENEWED, "lease", sfu=self.removal.sfu)
+            return self._order(it, member, renewal=True)
+        return self._keep(it)
+
+    def _order(self, it: Progress, member: Member, *, renewal: bool) -> Progress:
+        self.removal = msgspec.structs.replace(self.removal, renewed_s=0.0)
+        streams = member.report.streams if member.report else None
+        effects = [Cordon(sfu=self.removal.sfu, node=self.removal.node, streams=streams, renewal=renewal)]
+        it = it if renewal else it.effect(PreferVictim(node=self.removal.node))
+        return self._keep(it.effect(*effects))
+
+    def _end(self, it: Progress, member: Member, *, certain: bool) -> Progress:
+        """Told to end each tick until it is gone: the last one may not have got through, and once more is no harm."""
+        if not certain:
+            return self._keep(it)
+        if self.removal.stage != RemovalStage.ENDING:
+            reason = "empty" if member.report else "never-registered"
+            it = it.note(ScaleAction.TERMINATED, reason, sfu=self.removal.sfu)
+        self._next(RemovalStage.ENDING)
+        parts = member.report.state.load_parts if member.report else None
+        return self._keep(
+            it.effect(
+                Terminate(
+                    node=self.removal.node,
+                    sfu=self.removal.sfu,
+                    streams=parts.streams if parts else None,
+                    egress_bps=parts.egress_bps if parts else None,
+                )
+            )
+        )
+
+
+def take_back(it: Progress, reason: str) -> Progress | None:
+    """Without the newest removal that can be taken back, which is sooner there than a new node; None: there is none."""
+    for removal in reversed(it.state.removals):
+        if removal.stage != RemovalStage.ENDING and removal.reason == "scale-in":
+            it = it.set(removals=tuple(each for each in it.state.removals if each is not removal))
+            it = it.effect(Uncordon(sfu=removal.sfu, node=removal.node))
+            return it.note(ScaleAction.CANCELLED, reason, sfu=removal.sfu)
+    return None

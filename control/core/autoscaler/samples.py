@@ -1,0 +1,129 @@
+"""What each node reported over one tick (A3): a look each second, the mean at its end, and whether to believe it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import msgspec
+
+from shared.load import UNKNOWN, Ceilings, Load, absurd, ceilings_of, load_of, mean_over_time
+from shared.records import Capacities, SfuState, sfu_id, version_of
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NodeCeilings:
+    """Ceilings that the settings give in place of those that nodes report; None: the node's own (A2)."""
+
+    egress_mbps: float | None = None
+    streams: int | None = None
+    cpu_guard: float | None = None
+
+    def of(self, capacities: Capacities) -> Ceilings | None:
+        """A node's ceilings; None when what it reports is no ceiling."""
+        given = {"egress_mbps": self.egress_mbps, "streams": self.streams, "cpu_guard": self.cpu_guard}
+        return ceilings_of(
+            msgspec.structs.replace(capacities, **{key: value for key, value in given.items() if value is not None})
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Report:
+    """What an SFU said over a tick."""
+
+    state: SfuState
+    """Its newest state."""
+    fresh: bool = True
+    """It has reported lately; else all that it said before is unknown now (invariant 4)."""
+    load: Load = UNKNOWN
+    """Mean of each part over the tick."""
+    ceilings: Ceilings | None = None
+    faults: tuple[str, ...] = ()
+    """Figures in the newest report that can't be."""
+
+    @property
+    def known(self) -> bool:
+        """Its load may be acted on."""
+        return self.fresh and not self.faults and self.ceilings is not None and self.load.known
+
+    @property
+    def streams(self) -> int | None:
+        """Forwarded streams now; None while not known."""
+        return self.state.load_parts.streams if self.fresh and not self.faults else None
+
+    @property
+    def empty(self) -> bool:
+        """Certainly nobody on it and nothing sent: all of it must be known, because unknown is not zero (A6, A11)."""
+        state, parts = self.state, self.state.load_parts
+        nothing = state.players == 0 and parts.streams == 0 and not state.consumers and not state.producers
+        return self.fresh and not self.faults and nothing and parts.egress_bps is not None and parts.egress_bps < 1
+
+
+@dataclass(slots=True)
+class _Heard:
+    state: SfuState
+    advanced_at: float | None = None
+    """When its version last grew under our eyes [monotonic s]; None: not yet, so it may be long dead."""
+    loads: list[Load] = field(default_factory=list)
+
+
+class Samples:
+    """Collects looks at the fleet's states. Ages are this process' own time since a revision advanced (invariant 2)."""
+
+    def __init__(self, *, ceilings: NodeCeilings, max_age_s: float) -> None:
+        self._ceilings = ceilings
+        self._max_age_s = max_age_s
+        self._heard: dict[str, _Heard] = {}
+
+    def look(self, states: Iterable[SfuState], *, now: float) -> None:
+        """One look at all that the store has; call it each second."""
+        before, self._heard = self._heard, {}
+        for state in states:
+            sfu = sfu_id(state)
+            known = before.get(sfu) or _Heard(state)
+            if version_of(state) > version_of(known.state):
+                known.advanced_at = now
+                if state.incarnation != known.state.incarnation:
+                    known.loads.clear()
+            known.state = state
+            if self._is_fresh(known, now):
+                known.loads.append(self._load(state))
+            self._heard[sfu] = known
+
+    def reports(self, *, now: float) -> dict[str, Report]:
+        """What each SFU said since `next_tick`; by SFU id."""
+        return {sfu: self._report(heard, now) for sfu, heard in self._heard.items()}
+
+    def next_tick(self) -> None:
+        """Begin a tick: the means start anew."""
+        for heard in self._heard.values():
+            heard.loads.clear()
+
+    def _is_fresh(self, heard: _Heard, now: float) -> bool:
+        return heard.advanced_at is not None and now - heard.advanced_at <= self._max_age_s
+
+    def _load(self, state: SfuState) -> Load:
+        ceilings = self._ceilings.of(state.capacities)
+        return UNKNOWN if ceilings is None or faults_of(state) else load_of(state, ceilings)
+
+    def _report(self, heard: _Heard, now: float) -> Report:
+        state = heard.state
+        # What it says now must be known as well: a mean of earlier seconds does not speak for a node gone blind.
+        load = mean_over_time(heard.loads) if self._load(state).known else UNKNOWN
+        return Report(
+            state=state,
+            fresh=self._is_fresh(heard, now),
+            load=load,
+            ceilings=self._ceilings.of(state.capacities),
+            faults=faults_of(state),
+        )
+
+
+def faults_of(state: SfuState) -> tuple[str, ...]:
+    """The figures of a report that can't be."""
+    counts = {"players": state.players, "consumers": state.consumers, "producers": state.producers}
+    bad = [part.value for part in absurd(state.load_parts)]
+    bad += [name for name, count in counts.items() if count is not None and count < 0]
+    if ceilings_of(state.capacities) is None:
+        bad.append("ceilings")
+    return tuple(bad)

@@ -1,0 +1,46 @@
+"""Hot ticks within a window, quiet ticks in a row (A4): one strange half minute changes nothing."""
+
+from __future__ import annotations
+
+from control.core.autoscaler.progress import Progress
+from control.core.autoscaler.world import Moment
+from control.core.scaling_settings import ScalingSettings
+
+
+def count_tick(it: Progress, mean: float | None, *, blind: bool, settings: ScalingSettings, moment: Moment) -> Progress:
+    """Take this tick's mean into the streaks.
+
+    An unknown mean is no hot tick and no quiet one; it takes its place in the window and ends the quiet streak, because
+    "in each of 20 ticks" has to be known of each. A pool with an unknown node is not quiet either (invariant 4). Ticks
+    too far apart are not in a row: the streaks start anew.
+    """
+    hits, quiet = it.state.hits, it.state.quiet_ticks
+    if _gap(it, settings, moment):
+        hits, quiet = (), 0
+    hot = mean is not None and mean >= settings.scale_out_at
+    calm = mean is not None and mean <= settings.scale_in_at and not blind
+    return it.set(hits=(*hits, hot)[-settings.scale_out_window :], quiet_ticks=quiet + 1 if calm else 0)
+
+
+def _gap(it: Progress, settings: ScalingSettings, moment: Moment) -> bool:
+    """Whether too much time has passed since the last tick; across leaders only Redis' clock can tell, and one that has
+    gone backwards tells nothing."""
+    if it.state.tick == 0:
+        return False
+    passed_s = moment.now_at - it.state.ticked_at if moment.first else moment.elapsed_s
+    return passed_s > settings.longest_gap_s or passed_s < 0
+
+
+def is_hot(it: Progress, settings: ScalingSettings) -> bool:
+    """Enough hot ticks in the window."""
+    return sum(it.state.hits) >= settings.scale_out_hits
+
+
+def is_quiet(it: Progress, settings: ScalingSettings) -> bool:
+    """Enough quiet ticks in a row."""
+    return it.state.quiet_ticks >= settings.scale_in_ticks
+
+
+def changed(it: Progress, settings: ScalingSettings, moment: Moment) -> Progress:
+    """The pool changes now: the cooldown begins, and what was seen before says nothing about the new pool."""
+    return it.set(hits=(), quiet_ticks=0, cooldown_left_s=settings.cooldown_s, last_change_at=moment.now_at)

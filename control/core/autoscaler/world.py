@@ -1,0 +1,152 @@
+"""What a tick knows: the pool's nodes joined with the reports of the SFUs they run, each with what it counts as."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from control.core.autoscaler.samples import Report
+from control.core.pool import Listing, NodePhase, PoolNode, without_oddities
+from shared.records import SfuStatus, status_of
+from shared.scaling_records import AUTOSCALER, Removing, ScalingState
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Moment:
+    """The time of a tick. No decision rests on two clocks' difference, so none rests on a clock that jumps."""
+
+    now_at: float
+    """By Redis' clock [Unix seconds]: for schedules, records and people."""
+    elapsed_s: float
+    """Seconds since the last tick that certainly passed; 0 at a leader's first tick, which can't know."""
+    first: bool = False
+    """The leader's first tick."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Member:
+    """A node of the pool and the report of its SFU; None: no router knows it."""
+
+    node: PoolNode
+    report: Report | None
+
+    @property
+    def status(self) -> SfuStatus | None:
+        """What its SFU last said."""
+        return None if self.report is None else status_of(self.report.state)
+
+    @property
+    def cordoned_by_us(self) -> bool:
+        """CORDONED, and by nobody but the autoscaler."""
+        drain = self.report.state.drain if self.report else None
+        return self.status is SfuStatus.CORDONED and drain is not None and drain.by == AUTOSCALER
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class World:
+    """The pool and its reports at one tick."""
+
+    members: tuple[Member, ...]
+    certain: bool
+    """The listing is complete; when not, a node that is missing is unknown and nothing is decided (invariant 4)."""
+    reports: Mapping[str, Report] = field(default_factory=dict)
+    """By SFU id, those that the pool does not list included."""
+    faults: tuple[tuple[str, str], ...] = ()
+
+    def by_node(self, node: str) -> Member | None:
+        """The member of that name."""
+        return next((member for member in self.members if node and member.node.node == node), None)
+
+    def by_request(self, request: str) -> Member | None:
+        """The member that a launch request made."""
+        return next((member for member in self.members if request and member.node.request == request), None)
+
+    def removed(self, removal: Removing) -> Member | None:
+        """The member that a removal is about. While the listing is not certain its SFU's word is enough to go by: the
+        cordon must not lapse because a platform's API is away."""
+        member = self.by_node(removal.node)
+        if member is None and not self.certain and removal.sfu in self.reports:
+            node = PoolNode(node=removal.node, sfu=removal.sfu, phase=NodePhase.RUNNING)
+            return Member(node=node, report=self.reports[removal.sfu])
+        return member
+
+
+def join(listing: Listing | None, reports: Mapping[str, Report]) -> World:
+    """The world; `listing` is None when the pool did not answer."""
+    bad = [(f"report-{fault}", sfu) for sfu, report in reports.items() for fault in report.faults]
+    if listing is None:
+        return World(members=(), certain=False, reports=reports, faults=tuple(bad))
+    clean = without_oddities(listing.nodes, complete=listing.complete, odd=listing.oddities)
+    bad += [(f"pool-{odd.kind.value}", odd.node) for odd in clean.oddities]
+    members = tuple(Member(node=node, report=reports.get(node.sfu)) for node in clean.nodes)
+    if clean.complete:
+        ours = {node.sfu for node in clean.nodes}
+        bad += [("sfu-unlisted", sfu) for sfu in reports if sfu not in ours]
+    return World(members=members, certain=clean.complete, reports=reports, faults=tuple(bad))
+
+
+class Kind(StrEnum):
+    """What a node counts as."""
+
+    CAPACITY = "capacity"
+    """Healthy, not cordoned, warmed up, with a report (A5)."""
+    WARMING = "warming"
+    """On its way to being capacity."""
+    DRAINING_OWN = "draining_own"
+    """The autoscaler's own removal."""
+    DRAINING_OTHER = "draining_other"
+    """Somebody else's: planned, so neither lost nor capacity."""
+    UNKNOWN = "unknown"
+    """It runs, but what it says can't be acted on."""
+    LOST = "lost"
+    """Failed, or not capacity for longer than a launch may take."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Classed:
+    """The members by what they count as."""
+
+    kinds: Mapping[str, Kind]
+    """By node."""
+    blind: bool
+    """Some node that runs is unknown, so nobody can tell how much the pool carries."""
+
+    def count(self, kind: Kind) -> int:
+        """How many count as that."""
+        return Counter(self.kinds.values())[kind]
+
+
+def classify(world: World, state: ScalingState, *, patience_s: float) -> Classed:
+    """What every member counts as. `patience_s`: how long one may be neither capacity nor draining until it is lost."""
+    late = {each.node for each in state.waiting if each.waited_s >= patience_s}
+    kinds: dict[str, Kind] = {}
+    blind = False
+    for member in world.members:
+        kind = _kind(member, state)
+        blind = blind or kind is Kind.UNKNOWN
+        if kind in (Kind.UNKNOWN, Kind.WARMING) and member.node.node in late:
+            kind = Kind.LOST
+        kinds[member.node.node] = kind
+    return Classed(kinds=kinds, blind=blind)
+
+
+def _kind(member: Member, state: ScalingState) -> Kind:
+    node, report = member.node, member.report
+    if node.phase is NodePhase.FAILED:
+        return Kind.LOST
+    if any(removal.node == node.node for removal in state.removals):
+        return Kind.DRAINING_OWN
+    if member.status in (SfuStatus.CORDONED, SfuStatus.TERMINATING):
+        return Kind.DRAINING_OWN if member.cordoned_by_us else Kind.DRAINING_OTHER
+    if node.phase is NodePhase.ENDING:
+        return Kind.DRAINING_OTHER
+    if report is None:
+        launched = state.launch is not None and node.request == state.launch.request
+        return Kind.WARMING if launched or node.phase is NodePhase.STARTING else Kind.UNKNOWN
+    if member.status is SfuStatus.UNKNOWN or not report.fresh:
+        return Kind.UNKNOWN
+    if not report.state.warmed_up:
+        return Kind.WARMING
+    return Kind.CAPACITY if report.known else Kind.UNKNOWN

@@ -1,0 +1,162 @@
+"""The settings of the autoscaler: one TOML file whose keys carry the names of the requirements, checked as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from control.core.floors import Floor, floor_at, read_floors
+from control.core.toml_source import TomlSource, parse
+from shared.errors import BadSetting
+
+MOST_NODES = 10_000
+MOST_SECONDS = 30 * 86400.0
+_WHOLE = ("scale_out_hits", "scale_out_window", "scale_in_ticks", "min_nodes", "max_nodes", "stream_ceiling")
+_CEILINGS = ("egress_ceiling_mbps", "stream_ceiling", "cpu_guard")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PoolTable:
+    """The `[pool]` table: its kind, and keys that only a pool of that kind understands."""
+
+    kind: str
+    keys: Mapping[str, Any]
+    """Everything but `kind`, as it stands in the file."""
+    source: TomlSource
+
+    def bad(self, key: str, detail: str) -> BadSetting:
+        """An error about one of its keys, with the line."""
+        return self.source.bad(f"pool.{key}", detail)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ScalingSettings:
+    """All of it. Made by `read_settings`, which has checked it."""
+
+    scale_out_at: float = 0.65
+    """Mean load of the pool from which a tick counts as hot [1.0: at the ceiling] (A4)."""
+    scale_out_hits: int = 4
+    """Hot ticks within the window that add a node."""
+    scale_out_window: int = 5
+    """Ticks that the window holds."""
+    scale_in_at: float = 0.30
+    """Mean load of the pool up to which a tick counts as quiet (A4)."""
+    scale_in_ticks: int = 20
+    """Quiet ticks in a row that take a node out."""
+    tick_s: float = 30.0
+    """Seconds from one decision to the next; loads are means over it (A3)."""
+    cooldown_s: float = 300.0
+    """Seconds between any two changes of the pool (A4)."""
+    min_nodes: int = 3
+    """The floor: never fewer nodes (A4)."""
+    max_nodes: int = 20
+    """Never more nodes, whatever their state (A4)."""
+    drain_max_s: float = 1800.0
+    """Seconds after the cordon at which remaining players are asked to move (A6)."""
+    cordon_lease_s: float = 3600.0
+    """Lifetime of the cordon flag [s]; renewed at a third of it while the node drains (A6)."""
+    egress_ceiling_mbps: float | None = None
+    """Sent Mbit/s at which a node is full. Absent: what each node reports as its own, 700 by default (A2)."""
+    stream_ceiling: int | None = None
+    """Forwarded streams at which a node is full. Absent: what each node reports, 1200 by default (A2)."""
+    cpu_guard: float | None = None
+    """CPU share at which a node is full [0..1]. Absent: what each node reports, 0.85 by default (A1)."""
+    launch_timeout_s: float = 300.0
+    """Seconds after which a launch that is not capacity is given up (A8)."""
+    lease_s: float = 15.0
+    """Lifetime of the leader's lease [s]: how long the pool is without a leader when one dies (A7)."""
+    report_max_age_s: float = 10.0
+    """A node whose report has not changed for this many seconds is unknown; an SFU reports each second."""
+    dry_run: bool = False
+    """Decide, log and record, but change nothing."""
+    floors: tuple[Floor, ...] = ()
+    """Scheduled floors."""
+    pool: PoolTable = field(default_factory=lambda: PoolTable(kind="process", keys={}, source=parse("", name="")))
+    """Where nodes come from (A8)."""
+
+    @property
+    def sample_s(self) -> float:
+        """Seconds between two looks at the nodes: 1 s (A3), or less when ticks are compressed."""
+        return min(1.0, self.tick_s / 4)
+
+    @property
+    def longest_gap_s(self) -> float:
+        """Ticks further apart than this are no longer in a row: a fail-over fits in, an outage does not."""
+        return 3 * self.tick_s + self.lease_s
+
+    def floor(self, now_at: float) -> int:
+        """The least nodes at a moment [Unix seconds]."""
+        return floor_at(self.floors, now_at, otherwise=self.min_nodes)
+
+
+def read_settings(text: str, *, name: str = "scaling.toml") -> ScalingSettings:
+    """The settings in a file's text. Raises `BadSetting`, which names file, line, key and the fix."""
+    source = parse(text, name=name)
+    plain = [each.name for each in fields(ScalingSettings) if each.name not in ("floors", "pool")]
+    source.check_known(source.data, [*plain, "floors", "pool"])
+    values = {key: _value(source, key) for key in plain if key in source.data}
+    settings = ScalingSettings(**values, floors=read_floors(source), pool=_pool(source))
+    _check(settings, source)
+    return settings
+
+
+def _value(source: TomlSource, key: str) -> Any:
+    value = source.data[key]
+    if key == "dry_run":
+        if not isinstance(value, bool):
+            raise source.bad(key, "must be true or false")
+        return value
+    number = source.number(key, value, whole=key in _WHOLE)
+    return number if key in _WHOLE else float(number)
+
+
+def _pool(source: TomlSource) -> PoolTable:
+    table = source.data.get("pool", {})
+    if not isinstance(table, dict):
+        raise source.bad("pool", "must be a table: [pool]")
+    kind = source.text("pool.kind", table.get("kind", "process"))
+    return PoolTable(kind=kind, keys={key: table[key] for key in table if key != "kind"}, source=source)
+
+
+def _check(settings: ScalingSettings, source: TomlSource) -> None:
+    """Raise `BadSetting` for values that can't be, and for those that contradict each other."""
+    _check_ranges(settings, source)
+    if settings.scale_in_at >= settings.scale_out_at:
+        raise source.bad("scale_in_at", f"must be under scale_out_at, which is {settings.scale_out_at:g}")
+    if settings.scale_out_hits > settings.scale_out_window:
+        raise source.bad("scale_out_hits", f"{settings.scale_out_window} ticks of scale_out_window never hold so many")
+    if settings.min_nodes > settings.max_nodes:
+        raise source.bad("min_nodes", f"must not be over max_nodes, which is {settings.max_nodes}")
+    for index, floor in enumerate(settings.floors):
+        if floor.min_nodes > settings.max_nodes:
+            raise source.bad(f"floors.{index}.min_nodes", f"must not be over max_nodes, which is {settings.max_nodes}")
+        if floor.min_nodes <= settings.min_nodes:
+            raise source.bad(
+                f"floors.{index}.min_nodes", f"never acts: min_nodes keeps {settings.min_nodes} at any time"
+            )
+    if settings.cordon_lease_s < 6 * settings.tick_s:
+        raise source.bad("cordon_lease_s", f"could lapse while a node drains; give at least {6 * settings.tick_s:g}")
+    if settings.launch_timeout_s < settings.tick_s:
+        raise source.bad("launch_timeout_s", f"must be at least one tick, {settings.tick_s:g}")
+
+
+def _check_ranges(settings: ScalingSettings, source: TomlSource) -> None:
+    shares = ("scale_out_at", "scale_in_at", "cpu_guard")
+    counts = ("scale_out_hits", "scale_out_window", "scale_in_ticks", "min_nodes", "max_nodes")
+    spans = ("tick_s", "cooldown_s", "drain_max_s", "cordon_lease_s", "launch_timeout_s", "lease_s", "report_max_age_s")
+    for key in shares:
+        if (value := getattr(settings, key)) is not None and not 0 < value <= 1:
+            raise source.bad(key, "must be over 0 and at most 1")
+    for key in counts:
+        if not 1 <= getattr(settings, key) <= MOST_NODES:
+            raise source.bad(key, f"must be 1 to {MOST_NODES}")
+    for key in spans:
+        if not 0 < getattr(settings, key) <= MOST_SECONDS:
+            raise source.bad(key, f"must be over 0 and at most {MOST_SECONDS:.0f} seconds")
+    for key in _CEILINGS:
+        if (value := getattr(settings, key)) is not None and value <= 0:
+            raise source.bad(key, "must be over 0: a node that can carry nothing is always full")
+    if settings.tick_s < 0.2 or settings.lease_s < 0.5:
+        key, least = ("tick_s", 0.2) if settings.tick_s < 0.2 else ("lease_s", 0.5)
+        raise source.bad(key, f"must be at least {least:g}")

@@ -1,0 +1,224 @@
+"""A pool of SFU processes on this machine. They outlive the controller; the next one finds them in the state directory.
+
+A node is named after its launch request, and its SFU has the same id. Its file is written before its process is started
+and the process carries its name in the environment: whatever dies in between, nothing runs that is not listed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import signal
+import sys
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from control.core.pool import Listing, NodePhase, Oddity, OddKind, PoolNode, without_oddities
+from control.core.pool_settings import ProcessPoolSettings, node_name
+from control.errors import PoolError, PoolTrouble
+from control.shell.child import tail
+from control.shell.pools import proc
+from control.shell.pools.made import sfu_environment
+from control.shell.pools.process_records import NodeFile, NodeFiles
+from control.shell.ports import is_free
+from control.shell.runfiles import directory
+
+MARK = "SLUICE_POOL_NODE"
+"""In each process' environment: the state directory and the node."""
+
+T = TypeVar("T")
+
+
+class ProcessPool:
+    """`Pool` of local processes. Two controllers can hold one each for the same directory."""
+
+    def __init__(
+        self,
+        settings: ProcessPoolSettings,
+        *,
+        fleet: str,
+        environ: Mapping[str, str],
+        command: Sequence[str] = (sys.executable, "-m", "sfu"),
+        rng: random.Random | None = None,
+    ) -> None:
+        """`environ` is the controller's; `command` starts an SFU that takes its settings from the environment."""
+        self.name = settings.name
+        self._settings = settings
+        self._fleet = fleet
+        self._environ = environ
+        self._command = list(command)
+        self._rng = rng or random.Random()
+        place = Path(settings.state_dir) if settings.state_dir else directory(dict(environ)) / "pools" / fleet
+        self._files = NodeFiles(place.resolve() / settings.name)
+
+    # --- what an autoscaler asks ---
+
+    async def list(self) -> Listing:
+        """Every node that has a file, those that have ended by themselves included."""
+        return await self._call("list", self._list)
+
+    async def launch(self, request: str) -> PoolNode:
+        """Start the process of this request, or find it started."""
+        return await self._call("launch", lambda: self._launch(request))
+
+    async def prefer_victim(self, node: str) -> None:
+        """Nothing: no platform has a say here."""
+
+    async def terminate(self, node: str) -> None:
+        """SIGTERM; a process that has ended is forgotten."""
+        await self._call("terminate", lambda: self._terminate(node))
+
+    async def close(self) -> None:
+        """Nothing: processes and files stay for the next controller."""
+
+    async def _call(self, call: str, work: Callable[[], T]) -> T:
+        """Do blocking work in a thread, alone with the directory."""
+
+        def alone() -> T:
+            with self._files.locked():
+                return work()
+
+        try:
+            return await asyncio.to_thread(alone)
+        except TimeoutError as error:
+            raise self._error(call, PoolTrouble.TIMEOUT, str(error)) from None
+        except OSError as error:
+            raise self._error(call, PoolTrouble.UNREACHABLE, str(error)) from None
+        except msgspec.DecodeError as error:
+            raise self._error(call, PoolTrouble.UNREADABLE, f"{self._files.directory}: {error}") from None
+
+    # --- under the lock ---
+
+    def _list(self) -> Listing:
+        files, unreadable = self._files.read_all()
+        running = self._marked()
+        nodes = [node for file in files if (node := self._look(file, running)) is not None]
+        odd = [Oddity(kind=OddKind.STRANGER, node=name, detail="can't be read") for name in unreadable]
+        known = {file.node for file in files} | {name.removesuffix(".json") for name in unreadable}
+        odd += [
+            Oddity(kind=OddKind.STRANGER, node=name, detail=f"process {pid} has no file")
+            for name, pid in running.items()
+            if name not in known
+        ]
+        # A file that can't be read, or a process without one, may be any node: what is missing is not known to be gone.
+        return without_oddities(nodes, complete=not odd, odd=odd)
+
+    def _look(self, file: NodeFile, running: Mapping[str, int]) -> PoolNode | None:
+        """A node as it is now; None when it has ended as it was told to."""
+        file = self._found(file, running)
+        if proc.started_ticks(file.pid) == file.started and file.pid:
+            self._hurry(file)
+            return self._node(file, NodePhase.RUNNING if file.ending_at is None else NodePhase.ENDING)
+        if not file.pid:
+            return self._node(file, NodePhase.STARTING, "not started yet")
+        status = proc.reap(file.pid)
+        if file.ending_at is not None:
+            self._files.remove(file.node, failed=False)
+            return None
+        if status is not None:
+            file = self._files.write(msgspec.structs.replace(file, exit_status=status))
+        return self._node(file, NodePhase.FAILED, self._last_words(file))
+
+    def _launch(self, request: str) -> PoolNode:
+        name = node_name(fleet=self._fleet, pool=self.name, request=request)
+        file = self._files.read(name)
+        if file is None:
+            file = self._files.write(self._new(name, request))
+        running = self._marked()
+        file = self._found(file, running)
+        if not file.pid and file.ending_at is None:
+            file = self._start(file)
+        return self._look(file, running) or self._node(file, NodePhase.ENDING)
+
+    def _terminate(self, node: str) -> None:
+        file = self._files.read(node)
+        if file is None:
+            return
+        file = self._found(file, self._marked())
+        if proc.started_ticks(file.pid) != file.started or not file.pid:
+            proc.reap(file.pid)
+            self._files.remove(node, failed=bool(file.pid))
+            return
+        if file.ending_at is None:
+            file = self._files.write(msgspec.structs.replace(file, ending_at=_since_boot()))
+        proc.send(file.pid, file.started, signal.SIGTERM)
+
+    # --- processes ---
+
+    def _new(self, name: str, request: str) -> NodeFile:
+        others, _ = self._files.read_all()
+        taken = {port for other in others for port in other.ports}
+        host = "127.0.0.1" if self._settings.bind == "0.0.0.0" else self._settings.bind
+        free = free_ports(self._settings.port_range(), taken=taken, host=host, rng=self._rng)
+        if len(free) < 3:
+            raise self._error("launch", PoolTrouble.FULL, f"no three free ports in {self._settings.ports}")
+        ws_port, udp_port, http_port = free
+        return NodeFile(node=name, request=request, ws_port=ws_port, udp_port=udp_port, http_port=http_port)
+
+    def _start(self, file: NodeFile) -> NodeFile:
+        environ = sfu_environment(
+            self._settings, node=file.node, environ=self._environ, listen=self._settings.bind,
+            ws_port=file.ws_port, udp_port=file.udp_port, http_port=file.http_port,
+        )  # fmt: skip
+        log = self._files.log(file.node)
+        command = [*self._command, *self._settings.flags]
+        try:
+            pid = proc.spawn(command, environ={**environ, MARK: self._mark(file.node)}, log=log)
+        except OSError as error:
+            self._files.remove(file.node, failed=False)
+            raise self._error("launch", PoolTrouble.REFUSED, f"{command[0]}: {error}") from None
+        return self._files.write(msgspec.structs.replace(file, pid=pid, started=proc.started_ticks(pid) or 0))
+
+    def _found(self, file: NodeFile, running: Mapping[str, int]) -> NodeFile:
+        """With the process that its mark finds, when nobody could write it down."""
+        pid = running.get(file.node)
+        started = proc.started_ticks(pid) if pid is not None and not file.pid else None
+        if started is None or pid is None:
+            return file
+        return self._files.write(msgspec.structs.replace(file, pid=pid, started=started))
+
+    def _hurry(self, file: NodeFile) -> None:
+        """The kill that follows a SIGTERM after the grace, as every platform does it: the SFU knows the same number and
+        ends before, unless it hangs."""
+        if file.ending_at is not None and _since_boot() - file.ending_at > self._settings.stop_grace_s:
+            proc.send(file.pid, file.started, signal.SIGKILL)
+
+    def _marked(self) -> dict[str, int]:
+        """Node -> process, by the marks of our directory."""
+        prefix = self._mark("")
+        return {mark.removeprefix(prefix): pid for pid, mark in proc.marked(MARK) if mark.startswith(prefix)}
+
+    def _mark(self, node: str) -> str:
+        return f"{self._files.directory}:{node}"
+
+    def _last_words(self, file: NodeFile) -> str:
+        how = "ended by itself" if file.exit_status is None else f"ended by itself with status {file.exit_status}"
+        words = tail(self._files.log(file.node), limit=400).strip().splitlines()
+        return f"{how}: {words[-1][:200]}" if words else how
+
+    @staticmethod
+    def _node(file: NodeFile, phase: NodePhase, detail: str = "") -> PoolNode:
+        return PoolNode(node=file.node, sfu=file.node, phase=phase, request=file.request, detail=detail)
+
+    def _error(self, call: str, kind: PoolTrouble, detail: str) -> PoolError:
+        return PoolError(pool=self.name, call=call, kind=kind, detail=detail[:300])
+
+
+def free_ports(ports: range, *, taken: Collection[int], host: str, rng: random.Random) -> list[int]:
+    """Three ports that nobody has, or fewer when there are no more."""
+    found: list[int] = []
+    for port in rng.sample(ports, len(ports)):
+        if port not in taken and is_free(port, host=host):
+            found.append(port)
+        if len(found) == 3:
+            break
+    return found
+
+
+def _since_boot() -> float:
+    """A clock that all processes of this machine share, and that nobody sets."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)

@@ -1,0 +1,228 @@
+"""The order of all SFUs, kept while reports come in, so that choosing among ten thousand takes microseconds.
+
+Gives what `NodeSelector.order` gives, a few at a time: the same tiers, the same figures, ties in an order drawn by
+chance. A list sorted by `(tier, value, id)` is the whole of it; a cell or a version that somebody prefers gets a list
+of its own the first time.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from bisect import bisect_left, insort
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from router.core.selector.decision import NO_PREFERENCE, Candidate, Preference
+from router.core.selector.node_selector import Limit, NodeSelector, tier
+
+Key = tuple[int, float, str]
+View = tuple[str, str]
+"""Of which cell, of which version; empty: any."""
+EVERYBODY: View = ("", "")
+MAX_VIEWS = 32
+"""Lists kept; the one used longest ago goes first."""
+
+
+class Picked(NamedTuple):
+    """An SFU in its place: whoever has a lower level goes first whatever the figures say."""
+
+    sfu: str
+    level: int
+
+
+@dataclass(slots=True)
+class Picks:
+    """The first of the order."""
+
+    best: list[Picked] = field(default_factory=list)
+    limit_ignored: bool = False
+
+
+class _Entry(NamedTuple):
+    key: Key
+    cell: str
+    version: str
+
+
+class Index:
+    """SFUs in order."""
+
+    def __init__(self, selector: NodeSelector) -> None:
+        self._selector = selector
+        self._entries: dict[str, _Entry] = {}
+        self._views: OrderedDict[View, list[Key]] = OrderedDict({EVERYBODY: []})
+        self._cells: Counter[str] = Counter()
+        self._versions: Counter[str] = Counter()
+
+    def put(self, candidate: Candidate) -> None:
+        """Take an SFU in, or move it to where it belongs now."""
+        rank = self._selector.rank(candidate)
+        state = candidate.state
+        key = (rank.tier, rank.value, candidate.sfu)
+        old = self._entries.get(candidate.sfu)
+        if old is not None:
+            if old.key == key and old.cell == state.cell and old.version == state.version:
+                return
+            self._take_out(old)
+        new = self._entries[candidate.sfu] = _Entry(key, state.cell, state.version)
+        self._cells[new.cell] += 1
+        self._versions[new.version] += 1
+        for view, keys in self._views.items():
+            if _belongs(new, view):
+                insort(keys, new.key)
+
+    def drop(self, sfu: str) -> None:
+        """It gets no new work."""
+        old = self._entries.pop(sfu, None)
+        if old is not None:
+            self._take_out(old)
+
+    def best(
+        self,
+        *,
+        count: int,
+        usable: Callable[[str], bool],
+        rng: random.Random,
+        preference: Preference = NO_PREFERENCE,
+    ) -> Picks:
+        """The first `count` of the order that are `usable`; with `two_choices` two drawn among the best."""
+        picks = Picks()
+        draw = self._selector.two_choices
+        count = 2 if draw else count
+        views = self._views_for(preference)
+        for failing in (False, True):
+            room = count - len(picks.best)
+            if room <= 0:
+                break
+            within = self._first(views, failing, Limit.WITHIN, room, usable, rng)
+            sections = [within]
+            if len(within) < room:
+                over = self._first(views, failing, Limit.OVER, room, usable, rng)
+                unknown = self._first(views, failing, Limit.UNKNOWN, room, usable, rng)
+                ignored = bool(over) and not within
+                picks.limit_ignored = picks.limit_ignored or (ignored and not picks.best)
+                sections = [over, unknown] if ignored else [within, unknown, over]
+            for section in sections:
+                self._append(picks, section, count)
+        if draw:
+            picks.best.sort(key=lambda pick: (pick.level, self._entries[pick.sfu].key[1]))
+        return picks
+
+    def passed_over(self, count: int) -> Iterator[str]:
+        """SFUs from the end of the order that stand behind others whatever their figure, worst first."""
+        keys = self._views[EVERYBODY]
+        for i in range(len(keys) - 1, max(-1, len(keys) - 1 - count), -1):
+            if keys[i][0] == 0:
+                return
+            yield keys[i][2]
+
+    def __contains__(self, sfu: object) -> bool:
+        return sfu in self._entries
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    # --- inside ---
+
+    @staticmethod
+    def _append(picks: Picks, found: list[Picked], count: int) -> None:
+        """Levels go on from the last one; equal ones stay equal."""
+        level, last = (picks.best[-1].level if picks.best else -1), None
+        for pick in found[: count - len(picks.best)]:
+            if pick.level != last:
+                level, last = level + 1, pick.level
+            picks.best.append(Picked(pick.sfu, level))
+
+    def _first(
+        self,
+        views: list[list[Key]],
+        failing: bool,
+        limit: Limit,
+        count: int,
+        usable: Callable[[str], bool],
+        rng: random.Random,
+    ) -> list[Picked]:
+        """The first `count` usable ones of one section; a level a tier and wish met."""
+        found: list[Picked] = []
+        everybody = views[-1]
+        low = tier(failing, limit)
+        stop = tier(failing, limit, hot=True, cold=True, unknown=True) + 1
+        at = bisect_left(everybody, (low,))
+        while at < len(everybody) and everybody[at][0] < stop and len(found) < count:
+            rung = everybody[at][0]
+            seen: set[str] = set()
+            for number, view in enumerate(views):
+                level = rung * len(views) + number
+                for sfu in self._on_rung(view, rung, rng):
+                    if sfu not in seen and usable(sfu):
+                        found.append(Picked(sfu, level))
+                        if len(found) >= count:
+                            return found
+                    if number + 1 < len(views):
+                        seen.add(sfu)
+            at = bisect_left(everybody, (rung + 1,))
+        return found
+
+    def _on_rung(self, view: list[Key], rung: int, rng: random.Random) -> Iterator[str]:
+        at, end = bisect_left(view, (rung,)), bisect_left(view, (rung + 1,))
+        while at < end:
+            ties = self._ties(view, at, end)
+            if ties - at == 1:
+                yield view[at][2]
+            else:
+                for i in shuffled(at, ties, rng=rng):
+                    yield view[i][2]
+            at = ties
+
+    def _ties(self, view: list[Key], at: int, end: int) -> int:
+        """Where the run of those ends that are as good as the one at `at`."""
+        if self._selector.two_choices:
+            return end  # anybody on the rung may be drawn
+        rung, value, _ = view[at]
+        if at + 1 == end or view[at + 1][1] != value:
+            return at + 1
+        return bisect_left(view, (rung, math.nextafter(value, math.inf)), at, end)
+
+    def _views_for(self, preference: Preference) -> list[list[Key]]:
+        """Lists to look through on each rung: those that meet both wishes, then one, then all."""
+        cell = preference.cell if self._cells[preference.cell] else ""
+        version = preference.version if self._versions[preference.version] else ""
+        wanted = [(cell, version), (cell, ""), ("", version), EVERYBODY]
+        return [self._view(view) for view in dict.fromkeys(wanted)]
+
+    def _view(self, view: View) -> list[Key]:
+        keys = self._views.get(view)
+        if keys is None:
+            keys = self._views[view] = sorted(entry.key for entry in self._entries.values() if _belongs(entry, view))
+        self._views.move_to_end(view)
+        while len(self._views) > MAX_VIEWS:
+            oldest = next(each for each in self._views if each != EVERYBODY)
+            del self._views[oldest]
+        return keys
+
+    def _take_out(self, entry: _Entry) -> None:
+        self._cells[entry.cell] -= 1
+        self._versions[entry.version] -= 1
+        for counter, name in ((self._cells, entry.cell), (self._versions, entry.version)):
+            if counter[name] <= 0:
+                del counter[name]
+        for view, keys in self._views.items():
+            if _belongs(entry, view):
+                del keys[bisect_left(keys, entry.key)]
+
+
+def _belongs(entry: _Entry, view: View) -> bool:
+    cell, version = view
+    return (not cell or entry.cell == cell) and (not version or entry.version == version)
+
+
+def shuffled(start: int, stop: int, *, rng: random.Random) -> Iterator[int]:
+    """The numbers of a range in an order drawn by chance, at the cost of those that are taken (Fisher and Yates)."""
+    moved: dict[int, int] = {}
+    for last in range(stop - 1, start - 1, -1):
+        drawn = start + int(rng.random() * (last - start + 1))
+        yield moved.get(drawn, drawn)
+        moved[drawn] = moved.get(last, last)

@@ -1,0 +1,142 @@
+"""Operators' commands over HTTP: `POST /api/sfus/{sfu}/cordon|uncordon|drain` with an operator's token (D12)."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, NoReturn
+
+import msgspec
+from aiohttp import web
+
+from router.core.operating import Denial, Denied, Pace, denial
+from router.core.rate import Bucket
+from router.shell.state import RouterState
+from shared.errors import BadToken, StoreUnavailable
+from shared.logs import fields
+from shared.records import CommandVerb, sfu_id
+from shared.store.answers import Wake, WakeKind
+from shared.tokens import OperatorClaims, verify
+
+MAX_REASON = 200
+"""Longest reason [characters]; every router and page shows it."""
+BAD_TOKENS_PER_S, BAD_TOKEN_BURST = 2.0, 20.0
+"""Refused tokens that are answered with their reason; beyond, only 429."""
+GET_TOKEN = "make one with 'sluice token NAME --operator' and enter it on the fleet page"
+HOW: dict[Denied, int] = {
+    Denied.UNKNOWN_SFU: 404,
+    Denied.SIGTERM: 409,
+    Denied.TERMINATING: 409,
+    Denied.TOO_FAST: 429,
+}
+"""HTTP status of each refusal."""
+log = logging.getLogger("router")
+
+
+class CommandBody(msgspec.Struct, frozen=True, kw_only=True):
+    """The body of a command; may be left out."""
+
+    reason: str = ""
+
+
+class Admin:
+    """The handlers. An answer of 202 means the command lies in Redis; the SFU's own state says when it has followed.
+
+    No command's answer carries CORS headers and the token travels in `Authorization`, so a page of another origin can
+    neither send a command in somebody's name nor read what came of it.
+    """
+
+    def __init__(self, state: RouterState) -> None:
+        self._state = state
+        self._pace = Pace()
+        self._strangers = Bucket(now=state.mono(), per_s=BAD_TOKENS_PER_S, burst=BAD_TOKEN_BURST)
+
+    def add_to(self, app: web.Application) -> None:
+        """Add the routes."""
+        for verb in CommandVerb:
+            app.router.add_post(f"/api/sfus/{{sfu}}/{verb.value}", self._command)
+        app.router.add_get("/api/operator", self._whoami)
+
+    async def _whoami(self, request: web.Request) -> web.Response:
+        """Whose token this is: lets the page say so before anything is done with it."""
+        return _answer({"operator": self._operator(request, "whoami")})
+
+    async def _command(self, request: web.Request) -> web.Response:
+        verb = CommandVerb(request.path.rpartition("/")[2])
+        by = self._operator(request, verb.value)
+        sfu = request.match_info["sfu"]
+        if no := self._pace.take(by, now=self._state.mono()):
+            self._deny(verb, sfu, by, no)
+        reason = await self._reason(request, verb)
+        try:
+            store = self._state.need_store("command_sfu")
+            # Redis' record, not this router's: a command reaches only an SFU whose start Redis has dated.
+            if no := denial(verb, next((s for s in await store.read_sfus() if sfu_id(s) == sfu), None)):
+                self._deny(verb, sfu, by, no)
+            command = await store.command_sfu(verb, sfu, by, reason)
+            await store.wake(Wake(WakeKind.COMMAND, sfu))
+        except StoreUnavailable as error:
+            fix = "Redis does not answer this router; try again when it does, nothing was ordered"
+            self._refuse(verb.value, 503, error.code, fix)
+        self._state.metrics.admin.labels(verb.value, "ordered").inc()
+        said = {"verb": verb.value, "sfu": shown(sfu), "by": shown(by), "reason": shown(reason) or None}
+        log.info("[admin] command %s", fields(**said, command=command.command, remote=request.remote))
+        return _answer({"sfu": sfu, "verb": verb.value, "by": by, "command": command.command}, status=202)
+
+    def _operator(self, request: web.Request, verb: str) -> str:
+        """Who asks, by the token. Raises the HTTP answer when it is no operator's."""
+        scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+        try:
+            if scheme.lower() != "bearer" or not token:
+                raise BadToken(reason="missing")
+            claims = verify(OperatorClaims, token.strip(), secret=self._state.config.secret, now_at=self._state.wall())
+        except BadToken as error:
+            self._state.trouble.warning("operator-token", f"{verb} refused: {error.reason}")
+            if not self._strangers.take(now=self._state.mono()):
+                self._refuse(verb, 429, "too-fast", "too many refused tokens; wait a few seconds")
+            status = 403 if error.reason == "wrong-audience" else 401
+            self._refuse(verb, status, f"token-{error.reason}", GET_TOKEN)
+        return claims.operator
+
+    async def _reason(self, request: web.Request, verb: CommandVerb) -> str:
+        raw = await request.read()
+        try:
+            reason = msgspec.json.decode(raw, type=CommandBody).reason if raw else ""
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
+            self._refuse(verb.value, 400, "bad-body", 'the body is nothing or {"reason": "…"}')
+        if len(reason) > MAX_REASON:
+            self._refuse(verb.value, 400, "bad-body", f"a reason has at most {MAX_REASON} characters")
+        return reason
+
+    def _deny(self, verb: CommandVerb, sfu: str, by: str, no: Denial) -> NoReturn:
+        log.info("[admin] refused %s", fields(verb=verb.value, sfu=shown(sfu), by=shown(by), why=no.why.value))
+        self._refuse(verb.value, HOW[no.why], no.why.value, no.fix)
+
+    def _refuse(self, verb: str, status: int, error: str, fix: str) -> NoReturn:
+        self._state.metrics.admin.labels(verb, error).inc()
+        headers = {"Retry-After": "2"} if status in (429, 503) else {}
+        if status == 401:
+            headers["WWW-Authenticate"] = 'Bearer realm="sluice"'
+        raise _Refused(status, {"error": error, "fix": fix}, headers)
+
+
+class _Refused(web.HTTPException):
+    """An answer that says no, as JSON."""
+
+    def __init__(self, status: int, body: dict[str, str], headers: dict[str, str]) -> None:
+        self.status_code = status
+        text = msgspec.json.encode(body).decode()
+        super().__init__(headers={"Cache-Control": "no-store", **headers}, text=text, content_type="application/json")
+
+
+def shown(text: str) -> str:
+    """A word from outside as one word of a log line: no line breaks, no forged fields."""
+    return "".join(c if c.isprintable() else "?" for c in text[:MAX_REASON]).replace(" ", "_").replace("=", "_")
+
+
+def _answer(body: dict[str, Any], *, status: int = 200) -> web.Response:
+    return web.Response(
+        body=msgspec.json.encode(body),
+        status=status,
+        content_type="application/json",
+        headers={"Cache-Control": "no-store"},
+    )

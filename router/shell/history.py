@@ -1,0 +1,54 @@
+"""Brings to Redis what it should know of placements: the history (P5), and for whom connections failed."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from router.shell.state import RouterState
+from shared.errors import StoreUnavailable
+from shared.logs import fields
+
+EVERY_S = 0.25
+"""Soon enough for a person who asks `sluice explain`, and a burst of joins is a few calls."""
+AT_ONCE = 100
+"""Records a call: about 100 KiB."""
+log = logging.getLogger("router")
+
+
+class History:
+    """A loop of its own, so that no placement waits for it."""
+
+    def __init__(self, state: RouterState) -> None:
+        self._state = state
+
+    async def run(self) -> None:
+        """For ever; an outage ends nothing."""
+        while True:
+            await asyncio.sleep(EVERY_S)
+            if not self._state.directory.blind:
+                await self._bring()
+
+    async def _bring(self) -> None:
+        state = self._state
+        tries = state.tries.take()
+        records = state.placements.take_unsent(AT_ONCE)
+        try:
+            while records:
+                await state.store.push_placements(records)
+                records = state.placements.take_unsent(AT_ONCE)
+            failing = await state.store.note_tries(tries, state.config.failure_rule)
+            if failing:
+                await read_failing(state)
+        except StoreUnavailable:
+            # Tries are not kept: what is two minutes old when Redis is back says nothing about now.
+            state.placements.put_back(records)
+            return
+        for sfu in failing:
+            log.warning("[place] connections fail for many %s", fields(sfu=sfu, pause_s=state.config.failure_pause_s))
+
+
+async def read_failing(state: RouterState) -> None:
+    """Heed which SFUs fail for many. Raises `StoreUnavailable`."""
+    failing = {each.sfu: (each.incarnation, each.left_s) for each in await state.store.read_failing()}
+    state.assigner.standings.fail(failing, now=state.mono())

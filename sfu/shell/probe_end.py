@@ -1,0 +1,98 @@
+"""One end of a probe call, from the player's side: checks as ICE sends them, DTLS as client, SRTP."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Callable
+
+from sfu.core.ice_lite import IceCredentials
+from sfu.core.warm_up import ProbeFailed, ProbeFailure
+from sfu.plane.api import Address
+from shared.errors import BadPacket
+from shared.rtc.demux import Traffic, classify, is_rtcp
+from shared.rtc.dtls import Certificate, DtlsFailed, DtlsTransport, Fingerprint
+from shared.rtc.srtp import SrtpSession
+from shared.rtc.stun import binding_request, parse_response
+
+CHECK_EVERY_S = 0.25
+ANSWER_WITHIN_S = 3.0
+"""A container's port map answers within a millisecond."""
+HANDSHAKE_WITHIN_S = 5.0
+
+
+class ProbeEnd(asyncio.DatagramProtocol):
+    """`connect`, then `send`; what comes back goes to `on_packet`, decrypted. `close` at the end."""
+
+    def __init__(self, *, on_packet: Callable[[bytes], None]) -> None:
+        self.certificate = Certificate.generateCertificate()
+        """One for each call: an association is known by it."""
+        self._on_packet = on_packet
+        self._transport: asyncio.DatagramTransport | None = None
+        self._pwd = ""
+        self._answered = asyncio.Event()
+        self._srtp: SrtpSession | None = None
+        self._dtls = DtlsTransport(send=self._send, role="client", certificate=self.certificate, on_closed=lambda: None)
+
+    async def connect(self, address: Address, credentials: IceCredentials, fingerprint: Fingerprint) -> None:
+        """Reach whoever answers there with these credentials and shake hands with it. Raises `ProbeFailed`."""
+        self._pwd = credentials.pwd
+        loop = asyncio.get_running_loop()
+        try:
+            self._transport, _ = await loop.create_datagram_endpoint(lambda: self, remote_addr=address)
+        except OSError as error:
+            raise ProbeFailed(ProbeFailure.ADDRESS, str(error)) from None
+        try:
+            async with asyncio.timeout(ANSWER_WITHIN_S):
+                await self._check(credentials)
+        except TimeoutError:
+            raise ProbeFailed(ProbeFailure.NO_ANSWER, f"not within {ANSWER_WITHIN_S:g} s") from None
+        try:
+            keys = await self._dtls.handshake(
+                [(fingerprint.algorithm, fingerprint.value)], timeout_s=HANDSHAKE_WITHIN_S
+            )
+        except DtlsFailed as error:
+            raise ProbeFailed(ProbeFailure.DTLS, error.sentence()) from None
+        self._srtp = SrtpSession(keys)
+
+    async def _check(self, credentials: IceCredentials) -> None:
+        while not self._answered.is_set():
+            self._send(
+                binding_request(
+                    remote_ufrag=credentials.ufrag, local_ufrag="self", remote_password=credentials.pwd,
+                    tie_breaker=secrets.randbits(64),
+                )
+            )  # fmt: skip
+            try:
+                await asyncio.wait_for(self._answered.wait(), CHECK_EVERY_S)
+            except TimeoutError:
+                continue
+
+    def send(self, packet: bytes) -> None:
+        """Send an RTP packet as a publisher would."""
+        assert self._srtp is not None, "not connected"
+        self._send(self._srtp.protect(packet))
+
+    async def close(self) -> None:
+        """End without a word to the other side, which is closed by its owner. Safe at any moment and twice."""
+        transport, self._transport = self._transport, None
+        if transport is not None:
+            transport.close()
+        await self._dtls.close()
+
+    def _send(self, datagram: bytes) -> None:
+        if self._transport is not None:
+            self._transport.sendto(datagram)
+
+    def datagram_received(self, data: bytes, addr: Address) -> None:
+        kind = classify(data)
+        try:
+            if kind is Traffic.STUN:
+                parse_response(data, remote_password=self._pwd)
+                self._answered.set()
+            elif kind is Traffic.DTLS:
+                self._dtls.feed(data)
+            elif kind is Traffic.MEDIA and self._srtp is not None and not is_rtcp(data):
+                self._on_packet(self._srtp.unprotect(data))
+        except BadPacket:
+            return  # not ours: something else answers on that address, which proves nothing

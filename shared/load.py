@@ -1,0 +1,171 @@
+"""What a node is full of (A1): parts normalised by their ceilings, the fullest of them, and the same for a pool.
+
+Whatever is absent, not a number, negative or absurd is unknown, which is not zero (invariant 4).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from shared.records import Capacities, LoadParts, SfuState
+
+CPU_GUARD = 0.85
+"""A node at this CPU share is full (A1)."""
+
+MOST_EGRESS_BPS = 1e12
+"""No node sends a terabit a second: a report of more is a fault of whoever reports."""
+MOST_STREAMS = 1_000_000
+MOST_CPU = 1.0
+
+
+class Part(StrEnum):
+    """What can run out."""
+
+    EGRESS = "egress"
+    """Bits sent a second, by the egress ceiling."""
+    STREAMS = "streams"
+    """Forwarded outbound streams, by the stream ceiling."""
+    CPU = "cpu"
+    """CPU, by the guard."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ceilings:
+    """What a node can carry."""
+
+    egress_bps: float
+    streams: int
+    cpu_guard: float = CPU_GUARD
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Load:
+    """Of a node or a pool: each part's share of its ceiling, 1.0 at the ceiling; None: not known."""
+
+    egress: float | None = None
+    streams: float | None = None
+    cpu: float | None = None
+
+    def part(self, part: Part) -> float | None:
+        """One part's share."""
+        share: float | None = getattr(self, part.value)
+        return share
+
+    @property
+    def binding(self) -> Part | None:
+        """The fullest part, the first of equals in the order of A1; None unless all are known: any could be fuller."""
+        shares = {part: self.part(part) for part in Part}
+        known = {part: share for part, share in shares.items() if share is not None}
+        return max(known, key=known.__getitem__) if len(known) == len(shares) else None
+
+    @property
+    def node(self) -> float | None:
+        """The node's load: max, not mean (A1); None unless all parts are known."""
+        return None if self.binding is None else self.part(self.binding)
+
+    @property
+    def known(self) -> bool:
+        """All parts are known."""
+        return self.binding is not None
+
+
+UNKNOWN = Load()
+"""No report."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PoolLoad:
+    """The means over the nodes whose load is known."""
+
+    mean: float | None
+    """Mean of the nodes' loads, each the max of its parts: a pool of one full of streams and one full of CPU is full.
+    None: no node's load is known; the mean of nothing is no number."""
+    parts: Load
+    """Mean of each part over the same nodes."""
+    binding: Part | None
+    """The fullest of the mean parts: what to blame."""
+    nodes: int
+    """Nodes whose load is known."""
+    unknown: int
+    """Nodes whose load is not."""
+
+
+def ceilings_of(capacities: Capacities) -> Ceilings | None:
+    """A node's own ceilings; None when one of them is no ceiling."""
+    egress_mbps = _sane(capacities.egress_mbps, most=MOST_EGRESS_BPS / 1e6)
+    streams = _sane(capacities.streams, most=MOST_STREAMS)
+    guard = _sane(capacities.cpu_guard, most=MOST_CPU)
+    if not egress_mbps or not streams or not guard:
+        return None
+    return Ceilings(egress_bps=egress_mbps * 1e6, streams=int(streams), cpu_guard=guard)
+
+
+def load_of(state: SfuState, ceilings: Ceilings | None = None) -> Load:
+    """A node's load from its last report, by its own ceilings or by these."""
+    ceilings = ceilings or ceilings_of(state.capacities)
+    return UNKNOWN if ceilings is None else normalised(state.load_parts, ceilings)
+
+
+def normalised(parts: LoadParts, ceilings: Ceilings) -> Load:
+    """Each part as a share of its ceiling."""
+    egress_bps = _sane(parts.egress_bps, most=MOST_EGRESS_BPS)
+    streams = _sane(parts.streams, most=MOST_STREAMS)
+    cpu = _sane(parts.cpu, most=MOST_CPU)
+    return Load(
+        egress=None if egress_bps is None else egress_bps / ceilings.egress_bps,
+        streams=None if streams is None else streams / ceilings.streams,
+        cpu=None if cpu is None else cpu / ceilings.cpu_guard,
+    )
+
+
+def absurd(parts: LoadParts) -> tuple[Part, ...]:
+    """The parts that were reported with a value that can't be: unknown, and worth a word, unlike one left out."""
+    bounds = {
+        Part.EGRESS: (parts.egress_bps, MOST_EGRESS_BPS),
+        Part.STREAMS: (parts.streams, MOST_STREAMS),
+        Part.CPU: (parts.cpu, MOST_CPU),
+    }
+    return tuple(
+        part for part, (value, most) in bounds.items() if value is not None and _sane(value, most=most) is None
+    )
+
+
+def pool_load(loads: Iterable[Load]) -> PoolLoad:
+    """The pool's means; nodes whose load is not known are counted and left out."""
+    loads = list(loads)
+    known = [load for load in loads if load.known]
+    parts = Load(
+        egress=_mean(known, lambda load: load.egress),
+        streams=_mean(known, lambda load: load.streams),
+        cpu=_mean(known, lambda load: load.cpu),
+    )
+    return PoolLoad(
+        mean=_mean(known, lambda load: load.node),
+        parts=parts,
+        binding=parts.binding,
+        nodes=len(known),
+        unknown=len(loads) - len(known),
+    )
+
+
+def mean_over_time(loads: Iterable[Load]) -> Load:
+    """One node's mean over the samples of a tick (A3); a part that no sample knows stays unknown."""
+    loads = list(loads)
+    return Load(
+        egress=_mean(loads, lambda load: load.egress),
+        streams=_mean(loads, lambda load: load.streams),
+        cpu=_mean(loads, lambda load: load.cpu),
+    )
+
+
+def _mean(loads: list[Load], figure: Callable[[Load], float | None]) -> float | None:
+    values = [value for load in loads if (value := figure(load)) is not None]
+    return sum(values) / len(values) if values else None
+
+
+def _sane(value: float | None, *, most: float) -> float | None:
+    """The value if it can be one: a finite number of 0 to `most`."""
+    return value if value is not None and math.isfinite(value) and 0 <= value <= most else None

@@ -1,0 +1,18 @@
+-- Writes the autoscaler's state and its audit records in one step, under the newest fencing token only (invariant 9).
+-- KEYS: token counter, state, audit. ARGV: token, state as JSON, how many records to keep, the records without id and
+-- time, oldest first. Returns 1, or the newest token as text when it is another.
+--include _token
+local newest = newest_token(KEYS[1])
+if type(newest) == 'table' then return newest end
+if newest ~= tonumber(ARGV[1]) then return text(newest) end
+redis.call('GET', KEYS[2]) -- another type of value fails here, before anything is written
+local last = fields_of(redis.call('LINDEX', KEYS[3], 0)) or {}
+local id, at = tonumber(last.id) or 0, now_at()
+if (tonumber(last.at) or 0) > tonumber(at) then at = string.format('%.6f', last.at) end
+redis.call('SET', KEYS[2], ARGV[2])
+for i = 4, #ARGV do
+  id = id + 1
+  redis.call('LPUSH', KEYS[3], with_number(with_number(ARGV[i], 'id', text(id)), 'at', at))
+end
+redis.call('LTRIM', KEYS[3], 0, tonumber(ARGV[3]) - 1)
+return 1

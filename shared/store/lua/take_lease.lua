@@ -1,0 +1,20 @@
+-- Takes the scaling lease if nobody holds it, or renews it for its holder (A7).
+-- KEYS: lease, token counter. ARGV: controller, the token it holds (0: none), lease [ms], a token that was seen before.
+-- Returns mine (1 or 0), the holder, its token, and the lease's rest [ms].
+--include _token
+local newest = newest_token(KEYS[2])
+if type(newest) == 'table' then return newest end
+local holder = redis.call('HMGET', KEYS[1], 'controller', 'token')
+if holder[1] then
+  local mine = holder[1] == ARGV[1] and holder[2] == ARGV[2] and newest == tonumber(ARGV[2])
+  -- A lease that somebody has written without an end would keep everybody out for ever.
+  if mine or redis.call('PTTL', KEYS[1]) < 0 then redis.call('PEXPIRE', KEYS[1], ARGV[3]) end
+  return { mine and 1 or 0, holder[1], holder[2] or '0', redis.call('PTTL', KEYS[1]) }
+end
+-- Above the caller's own as well: a server that lost its data must not give a token out twice.
+local token = text(math.max(newest, tonumber(ARGV[2]), tonumber(ARGV[4])) + 1)
+redis.call('SET', KEYS[2], token)
+redis.call('DEL', KEYS[1])
+redis.call('HSET', KEYS[1], 'controller', ARGV[1], 'token', token)
+redis.call('PEXPIRE', KEYS[1], ARGV[3])
+return { 1, ARGV[1], token, tonumber(ARGV[3]) }

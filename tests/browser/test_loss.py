@@ -1,0 +1,116 @@
+"""A call over a bad network: 3 % loss, 20 ms of jitter and reordering, in both directions of both legs."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import BrowserContext
+
+from control.shell.stall import StallMeter
+from tests.browser.room import Person, until
+from tests.fakes.road import Road, fates, open_road
+
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(300)]
+
+FRAMES = 100
+"""Frames of one look at the picture: four seconds."""
+LOOKS, CALM_LOOKS = 10, 2
+"""Most looks, and how many of them the machine must leave undisturbed."""
+CALM_MS = 100.0
+"""A machine that keeps an idle process waiting longer than this makes pauses of its own: Chromium calls 150 ms beyond
+the usual a freeze."""
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def road() -> AsyncIterator[Road]:
+    async with open_road(seed=7) as opened:
+        yield opened
+
+
+@dataclass(frozen=True)
+class Look:
+    """What Bob's browser counted during some frames, and how long the machine kept an idle process waiting then."""
+
+    freezes: int
+    frozen_s: float
+    stall_ms: float
+
+
+async def one_of(person: Person, way: str, kind: str) -> dict[str, Any]:
+    """The page's one report of that way (`inbound-rtp`) and kind."""
+    (report,) = [each for each in await person.rtp_stats(way) if each["kind"] == kind]
+    return report
+
+
+async def picture(person: Person, *, frames: int = 0) -> dict[str, Any]:
+    """What the browser counts of the picture it gets, once it has decoded that many more frames."""
+    before = await one_of(person, "inbound-rtp", "video")
+
+    async def report() -> dict[str, Any] | None:
+        now = await one_of(person, "inbound-rtp", "video")
+        return now if now["framesDecoded"] >= before["framesDecoded"] + frames else None
+
+    found: dict[str, Any] = await until(report, f"{person.name}'s picture goes on")
+    return found
+
+
+async def look(person: Person) -> Look:
+    async with StallMeter() as stall:
+        before = await picture(person)
+        after = await picture(person, frames=FRAMES)
+    return Look(
+        after["freezeCount"] - before["freezeCount"],
+        after["totalFreezesDuration"] - before["totalFreezesDuration"],
+        stall.worst_ms,
+    )
+
+
+async def test_a_call_over_loss_jitter_and_reordering_neither_freezes_nor_storms(
+    browser: BrowserContext, road: Road
+) -> None:
+    room = f"rain-{secrets.token_hex(4)}"
+    ada = await Person.join(browser, road.fleet.page, room=room, name="Ada")
+    bob = await Person.join(browser, road.fleet.page, room=room, name="Bob", media="none")
+    await bob.sees_and_hears()
+    road.turn_bad()
+    # The first losses teach Bob's jitter buffer and the plane what kind of network this is.
+    await picture(bob, frames=FRAMES)
+
+    started, path = await road.counters(), road.proxy.counts()["up"]
+    before, sent = await picture(bob), await one_of(ada, "outbound-rtp", "video")
+    heard = await one_of(bob, "inbound-rtp", "audio")
+    looks: list[Look] = []
+    while len(looks) < LOOKS and sum(each.stall_ms < CALM_MS for each in looks) < CALM_LOOKS:
+        looks.append(await look(bob))
+    counters, path_now = await road.counters() - started, road.proxy.counts()["up"]
+    after, sent_now = await picture(bob), await one_of(ada, "outbound-rtp", "video")
+    heard_now = await one_of(bob, "inbound-rtp", "audio")
+
+    calm = [each for each in looks if each.stall_ms < CALM_MS]
+    assert len(calm) >= CALM_LOOKS, f"this machine is too busy to tell a frozen picture from a frozen machine: {looks}"
+    assert [(each.freezes, each.frozen_s) for each in calm] == [(0, 0)] * len(calm), looks
+    assert heard_now["packetsReceived"] - heard["packetsReceived"] > 200
+
+    came_of = fates(counters)
+    assert counters["nacks_received"] > 20
+    assert counters["nacks_received"] == sum(came_of.values()), came_of
+    assert came_of["resend-unknown"] == came_of["resend-over-budget"] == 0, came_of
+    assert after["retransmittedBytesReceived"] - before["retransmittedBytesReceived"] < 0.5 * (
+        after["bytesReceived"] - before["bytesReceived"]
+    )
+
+    lost, overtook = path_now.lost - path.lost, path_now.overtook - path.overtook
+    assert lost > 20
+    assert overtook > 100
+    assert 0 < counters["nacks_sent"] < 1.5 * lost + 0.1 * overtook
+    assert sent_now["retransmittedPacketsSent"] - sent["retransmittedPacketsSent"] <= counters["nacks_sent"]
+
+    assert counters["plis_received"] <= len(looks)
+    assert counters["plis_sent"] <= len(looks)
+    assert after["keyFramesDecoded"] - before["keyFramesDecoded"] <= len(looks)
+    assert ada.problems == bob.problems == []

@@ -1,0 +1,241 @@
+"""Random histories: whatever reports, nodes, pools, clocks, operators and leaders do, the autoscaler does no harm."""
+
+from __future__ import annotations
+
+import itertools
+
+import hypothesis.strategies as st
+from hypothesis import HealthCheck, settings
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from control.core.autoscaler import Decision
+from control.core.pool import NodePhase
+from control.core.scaling_settings import ScalingSettings
+from shared.scaling_records import AUTOSCALER, ScaleAction
+from tests.fakes.scaling_rig import Controller, Rig, Sfu
+
+SETTINGS = ScalingSettings(
+    min_nodes=2,
+    max_nodes=6,
+    scale_in_ticks=4,
+    scale_out_hits=2,
+    scale_out_window=3,
+    cooldown_s=150.0,
+    launch_timeout_s=120.0,
+    cordon_lease_s=600.0,
+)
+INDEX = st.integers(0, 20)
+CHANGES = (ScaleAction.SCALE_OUT, ScaleAction.SCALE_IN, ScaleAction.CANCELLED)
+
+
+class Histories(RuleBasedStateMachine):
+    """The rig, pushed about; what must hold is checked after each push, against what really happened."""
+
+    @initialize(load=st.sampled_from([0.0, 0.1, 0.5, 0.9]))
+    def begin(self, load: float) -> None:
+        self.rig = Rig(SETTINGS, nodes=4)
+        self.rig.load(load)
+        self.paused: list[Controller] = []
+        self.checked = 0
+
+    # --- time and load ---
+
+    @rule(ticks=st.integers(1, 8))
+    def tick(self, ticks: int) -> None:
+        for _ in range(ticks):
+            before = self._truth()
+            self._check_tick(self.rig.tick(), before)
+
+    @rule(load=st.sampled_from([0.0, 0.1, 0.2, 0.5, 0.7, 0.9]), ticks=st.integers(0, 12))
+    def load(self, load: float, ticks: int) -> None:
+        for _ in range(ticks + 1):
+            self.rig.load(load)
+            if ticks:
+                self.tick(1)
+
+    @rule(load=st.sampled_from([0.1, 0.9]), ticks=st.integers(6, 14))
+    def all_is_well_for_a_while(self, load: float, ticks: int) -> None:
+        """Without this most histories are too troubled for the pool ever to change."""
+        self.rig.pool.down = self.rig.pool.partial = self.rig.pool.loses_answers = self.rig.deaf_store = False
+        for sfu in self.rig.sfus.values():
+            sfu.silent, sfu.registered, sfu.warmed_up, sfu.cpu = False, True, True, 0.1
+        self.load(load, ticks)
+
+    @rule(seconds=st.sampled_from([1.0, 40.0, 500.0]))
+    def idle(self, seconds: float) -> None:
+        self.rig.pass_time(seconds)
+
+    @rule(jump_s=st.sampled_from([-86400.0, -200.0, -5.0, 5.0, 200.0, 86400.0]))
+    def clock_jumps(self, jump_s: float) -> None:
+        self.rig.clock_error_s += jump_s
+
+    # --- nodes ---
+
+    @rule(index=INDEX)
+    def players_leave(self, index: int) -> None:
+        if sfu := self._sfu(index):
+            sfu.empty()
+
+    @rule(index=INDEX)
+    def players_leave_a_draining_node(self, index: int) -> None:
+        draining = [sfu for sfu in self.rig.sfus.values() if sfu.by == AUTOSCALER]
+        if draining:
+            draining[index % len(draining)].empty()
+
+    @rule(index=INDEX, streams=st.sampled_from([-1, 0, 1, 900, 10**9]), cpu=st.sampled_from([0.1, float("nan"), -1.0]))
+    def reports_anything(self, index: int, streams: int, cpu: float) -> None:
+        if (sfu := self._sfu(index)) and sfu.registered:  # whom no router knows nobody has been sent to
+            sfu.streams, sfu.cpu = streams, cpu
+
+    @rule(index=INDEX)
+    def falls_silent_or_speaks_again(self, index: int) -> None:
+        if sfu := self._sfu(index):
+            sfu.silent = not sfu.silent
+
+    @rule(index=INDEX)
+    def record_vanishes_or_comes_back(self, index: int) -> None:
+        if sfu := self._sfu(index):
+            sfu.registered = not sfu.registered
+
+    @rule(index=INDEX)
+    def fails(self, index: int) -> None:
+        if (sfu := self._sfu(index)) and sfu.sfu in self.rig.pool.nodes:
+            self.rig.fail(sfu.sfu)
+
+    @rule(index=INDEX)
+    def restarts(self, index: int) -> None:
+        if sfu := self._sfu(index):
+            sfu.incarnation, sfu.revision, sfu.by, sfu.sigterm = sfu.incarnation + 1, 0, "", False
+            sfu.empty()
+
+    @rule(index=INDEX)
+    def operator_cordons_or_uncordons(self, index: int) -> None:
+        if sfu := self._sfu(index):
+            sfu.by = "" if sfu.by else "kim"
+
+    @rule(index=INDEX)
+    def warms_up(self, index: int) -> None:
+        if sfu := self._sfu(index):
+            sfu.warmed_up = sfu.registered = True
+
+    # --- pool, store and leaders ---
+
+    @rule(what=st.sampled_from(["down", "partial", "loses_answers"]))
+    def pool_trouble(self, what: str) -> None:
+        setattr(self.rig.pool, what, not getattr(self.rig.pool, what))
+
+    @rule()
+    def launches_warm_or_not(self) -> None:
+        self.rig.pool.launches_warm = not self.rig.pool.launches_warm
+
+    @rule()
+    def commands_get_lost_or_not(self) -> None:
+        self.rig.deaf_store = not self.rig.deaf_store
+
+    @rule(away_s=st.sampled_from([1.0, 15.0, 600.0]))
+    def leader_changes(self, away_s: float) -> None:
+        self.rig.new_leader("next")
+        self.rig.pass_time(away_s)
+
+    @rule(effects=st.integers(0, 2))
+    def leader_dies_while_it_acts(self, effects: int) -> None:
+        before = self._truth()
+        self._check_tick(self.rig.tick(crash_after=effects), before)
+        self.rig.new_leader("heir")
+
+    @rule()
+    def leader_is_paused_before_it_acts(self) -> None:
+        before = self._truth()
+        self.paused.append(self.rig.pause())
+        self._check_tick(self.rig.decisions[-1][1], before)
+        self.rig.new_leader("deputy")
+
+    @precondition(lambda self: self.paused)
+    @rule()
+    def paused_leader_goes_on(self) -> None:
+        state, token = self.rig.state, self.rig.token
+        self.rig.resume(self.paused.pop())
+        assert (self.rig.state, self.rig.token) == (state, token), "a late write went through"
+
+    # --- what must hold ---
+
+    @invariant()
+    def one_change_a_cooldown(self) -> None:
+        """Of decisions in real time, whatever clocks say; so a launch and a cordon are never within one either."""
+        decided = [at for at, decision in self.rig.decisions if decision.action in CHANGES]
+        assert all(later - earlier >= SETTINGS.cooldown_s for earlier, later in itertools.pairwise(decided))
+
+    @invariant()
+    def one_change_a_cooldown_as_the_pool_saw_it(self) -> None:
+        """Also when calls and commands were late. An ex-leader's late launch is the same node, and no second change."""
+        did = [done for done in self.rig.journal if done.what in ("launch", "cordon") and not self._gave_up(done.node)]
+        for earlier, later in itertools.pairwise(did):
+            assert later.at - earlier.at >= SETTINGS.cooldown_s or self.was_paused(later.at), (earlier, later)
+
+    @invariant()
+    def every_request_made_one_node(self) -> None:
+        requests = [done.request for done in self.rig.done("launch")]
+        assert len(requests) == len(set(requests))
+
+    @invariant()
+    def nothing_that_carries_streams_was_ended(self) -> None:
+        assert all(done.streams in (0, None) for done in self.rig.done("terminate"))
+
+    @invariant()
+    def the_ceiling_holds(self) -> None:
+        assert len(self.rig.pool.nodes) <= SETTINGS.max_nodes
+
+    @invariant()
+    def the_store_keeps_what_it_can_read_back(self) -> None:
+        assert len(self.rig.state.hits) <= SETTINGS.scale_out_window
+        assert 0 <= self.rig.state.cooldown_left_s <= SETTINGS.cooldown_s
+
+    # --- helpers ---
+
+    def _sfu(self, index: int) -> Sfu | None:
+        sfus = list(self.rig.sfus.values())
+        return sfus[index % len(sfus)] if sfus else None
+
+    def _gave_up(self, node: str) -> bool:
+        return any(r.node == node and r.action == ScaleAction.LAUNCH_GIVEN_UP for r in self.rig.audit)
+
+    def was_paused(self, at: float) -> bool:
+        """Whether something happened while no leader ticked: a paused one's late act."""
+        return all(ticked != at for ticked, _ in self.rig.decisions)
+
+    def _truth(self) -> set[str]:
+        """Nodes that certainly carry work and say so, before a tick."""
+        return {
+            node
+            for node, known in self.rig.pool.nodes.items()
+            if known.phase is NodePhase.RUNNING and (sfu := self.rig.sfus.get(node)) and self._sound(sfu)
+        }
+
+    @staticmethod
+    def _sound(sfu: Sfu) -> bool:
+        figures = 0 <= sfu.streams <= 10**6 and 0 <= sfu.cpu <= 1
+        return figures and sfu.registered and not sfu.silent and sfu.warmed_up and not sfu.by and not sfu.sigterm
+
+    def _check_tick(self, decision: Decision, sound: set[str]) -> None:
+        """The floor, and that unknown is not zero, at the moment of a scale-in."""
+        if decision.action is not ScaleAction.SCALE_IN:
+            return
+        assert not self.rig.pool.down
+        assert not self.rig.pool.partial
+        victim = decision.state.removals[-1].node
+        assert victim in sound, "taken out though unknown"
+        assert len(sound) - 1 >= SETTINGS.min_nodes, "under the floor"
+        for node, known in self.rig.pool.nodes.items():
+            sfu = self.rig.sfus.get(node)
+            runs = known.phase is NodePhase.RUNNING and (sfu is None or (not sfu.by and not sfu.sigterm))
+            cold = sfu is not None and sfu.registered and not sfu.warmed_up
+            assert not runs or cold or node in sound, f"scaled in while {node} was unknown"
+
+
+TestHistories = Histories.TestCase
+TestHistories.settings = settings(
+    max_examples=60,
+    stateful_step_count=40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+)

@@ -1,0 +1,190 @@
+"""What is in flight, who fails, and the history of placements: the same on every backend (P4, P5)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+
+import pytest
+
+from shared.keys import PLACEMENTS_KEPT
+from shared.placement_records import PlacementRecord
+from shared.placing import Counts, FailureRule, Offer, Tries, Wish
+from tests.shared.worlds import MemoryWorld, World
+
+
+def offers(*sfus: str, revision: int = 1, cost: float = 0.01, **figures: float) -> tuple[Offer, ...]:
+    return tuple(Offer(sfu=sfu, version=(1, revision), figure=figures.get(sfu, 0.0), cost=cost) for sfu in sfus)
+
+
+def wish(*sfus: str, **fields: object) -> Wish:
+    return Wish(offers=offers(*sfus), **fields)  # type: ignore[arg-type]
+
+
+def clock_of(world: World) -> MemoryWorld | None:
+    return world if isinstance(world, MemoryWorld) else None
+
+
+# --- in flight ---
+
+
+async def test_new_rooms_of_two_routers_spread_over_equal_sfus(world: World) -> None:
+    stores = (world.store, world.other)
+    calls = (stores[i % 2].place_room(f"room-{i}", wish("a", "b", "c")) for i in range(30))
+    placed = await asyncio.gather(*calls)
+    assert Counter(each.placement.sfu for each in placed) == {"a": 10, "b": 10, "c": 10}
+
+
+async def test_joins_of_a_standing_room_count_on_its_sfu(world: World) -> None:
+    for _ in range(3):
+        await world.store.place_room("big", wish("a", "b"))
+    assert (await world.other.place_room("next", wish("a", "b"))).placement.sfu == "b"
+    told = await world.other.place_room("more", wish("a", "b"))
+    assert told.in_flight["a"].counts == {(1, 1): Counts(3, 1)}
+    assert told.in_flight["b"].counts == {(1, 1): Counts(1, 1)}
+
+
+async def test_a_placement_that_is_no_join_here_counts_no_join(world: World) -> None:
+    await world.store.place_room("room", wish("a"))
+    await world.store.place_room("room", wish("b", keep=offers("a")[0], join=False))
+    told = (await world.store.place_room("other", wish("a", "b"))).in_flight
+    assert told["a"].counts == {(1, 1): Counts(1, 1)}
+
+
+async def test_a_report_that_shows_the_joins_makes_them_count_no_longer(world: World) -> None:
+    for i in range(5):
+        await world.store.place_room(f"room-{i}", Wish(offers=offers("a", revision=7)))
+    for revision, best in ((7, "b"), (8, "b"), (9, "a")):
+        made = Wish(offers=(*offers("a", revision=revision), *offers("b", b=0.02)), join=False)
+        assert (await world.store.place_room(f"at-{revision}", made)).placement.sfu == best
+
+
+async def test_a_router_that_lags_behind_still_counts_what_its_report_does_not_show(world: World) -> None:
+    for i in range(5):
+        await world.store.place_room(f"room-{i}", Wish(offers=offers("a", revision=7)))
+    await world.store.place_room("later", Wish(offers=offers("a", revision=10)))
+    lagging = Wish(offers=(*offers("a", revision=8), *offers("b", b=0.02)))
+    assert (await world.other.place_room("lagging", lagging)).placement.sfu == "b"
+
+
+async def test_a_restarted_sfu_has_nothing_in_flight(world: World) -> None:
+    for i in range(5):
+        await world.store.place_room(f"room-{i}", Wish(offers=offers("a", revision=7)))
+    restarted = (Offer(sfu="a", version=(2, 0), cost=0.01), *offers("b", b=0.02))
+    assert (await world.store.place_room("anew", Wish(offers=restarted))).placement.sfu == "a"
+
+
+async def test_the_ladder_comes_before_the_figures(world: World) -> None:
+    better, worse = Offer(sfu="a", level=1), Offer(sfu="b", level=0, figure=5.0)
+    assert (await world.store.place_room("room", Wish(offers=(better, worse)))).placement.sfu == "b"
+
+
+async def test_new_rooms_are_what_adds_where_rooms_are_sorted_by(world: World) -> None:
+    for _ in range(5):
+        await world.store.place_room("big", wish("a", per_room=True))
+    made = Wish(offers=(*offers("a", cost=1.0), *offers("b", cost=1.0, b=1.5)), per_room=True)
+    assert (await world.store.place_room("new", made)).placement.sfu == "a"
+    assert (await world.store.place_room("newer", made)).placement.sfu == "b"
+
+
+async def test_over_the_cap_on_joins_an_sfu_is_passed_over_while_there_is_another(world: World) -> None:
+    def capped(*sfus: str) -> Wish:
+        return Wish(offers=tuple(Offer(sfu=sfu) for sfu in sfus), max_joins_per_s=4)
+
+    if clock := clock_of(world):
+        clock.at += 0.0
+    placed = [(await world.store.place_room(f"room-{i}", capped("a", "b"))) for i in range(6)]
+    assert Counter(each.placement.sfu for each in placed)["a"] in (4, 5), "one second may just have ended"
+    assert (await world.other.place_room("only", capped("a"))).placement.sfu == "a", "placing never fails"
+    assert placed[-1].in_flight["a"].joins_per_s > 2
+
+
+@pytest.mark.parametrize("raw", ["", "x", "1 2", ";1 1 1 1 1", "9" * 400, "é", "1 1 1 1;nonsense;1 1 -4 0 0"])
+async def test_a_record_in_flight_that_cannot_be_read_is_empty(world: World, raw: str) -> None:
+    await world.write_raw_in_flight("a", raw.encode())
+    told = await world.store.place_room("room", wish("a", "b"))
+    assert told.placement.sfu == "a"
+    assert told.in_flight["a"].counts == {}
+    assert (await world.store.place_room("room", wish("a"))).in_flight["a"].counts == {(1, 1): Counts(1, 1)}
+
+
+# --- failing connections ---
+
+
+def tries(sfu: str, tried: range, failed: range, incarnation: int = 1) -> Tries:
+    return Tries(sfu=sfu, incarnation=incarnation, tried=tuple(map(str, tried)), failed=tuple(map(str, failed)))
+
+
+RULE = FailureRule(share=0.1, players=30, window_s=120.0, pause_s=60.0)
+
+
+async def test_an_sfu_that_fails_for_more_than_a_tenth_of_thirty_players_is_left_out(world: World) -> None:
+    assert await world.store.note_tries([tries("a", range(20), range(3))], RULE) == []
+    assert (
+        await world.other.note_tries([tries("a", range(20, 30), range(0)), tries("b", range(40), range(4))], RULE) == []
+    )
+    assert await world.other.note_tries([tries("a", range(0), range(3, 4))], RULE) == ["a"]
+    (failing,) = await world.store.read_failing()
+    assert (failing.sfu, failing.incarnation) == ("a", 1)
+    assert 30 < failing.left_s <= 60
+
+
+async def test_one_player_that_fails_often_counts_once(world: World) -> None:
+    for _ in range(5):
+        assert await world.store.note_tries([tries("a", range(40), range(1))], RULE) == []
+
+
+async def test_few_players_say_nothing(world: World) -> None:
+    assert await world.store.note_tries([tries("a", range(29), range(29))], RULE) == []
+    assert await world.store.read_failing() == []
+
+
+async def test_each_run_of_an_sfu_is_judged_by_itself(world: World) -> None:
+    assert await world.store.note_tries([tries("a", range(20), range(10))], RULE) == []
+    assert await world.store.note_tries([tries("a", range(20, 40), range(0), incarnation=2)], RULE) == []
+
+
+async def test_after_its_pause_an_sfu_begins_anew(world: World) -> None:
+    short = FailureRule(share=0.1, players=2, window_s=120.0, pause_s=0.05)
+    assert await world.store.note_tries([tries("a", range(2), range(2))], short) == ["a"]
+    if clock := clock_of(world):
+        clock.at += 0.1
+    async with asyncio.timeout(20):
+        while await world.store.read_failing():  # noqa: ASYNC110 - the server's clock
+            await asyncio.sleep(0.01)
+    assert await world.store.note_tries([tries("a", range(5, 6), range(5, 6))], short) == []
+
+
+# --- the history ---
+
+
+def record(number: int, **fields: str) -> PlacementRecord:
+    return PlacementRecord(id=f"r1-{number}", sfu="a", **fields)  # type: ignore[arg-type]
+
+
+async def test_the_history_is_newest_first_and_bounded(world: World) -> None:
+    for start in range(0, PLACEMENTS_KEPT + 100, 300):
+        await world.store.push_placements([record(i) for i in range(start, start + 300)])
+    ids = [each.id for each in await world.other.read_placements(3000)]
+    assert ids == [f"r1-{i}" for i in range(2099, 99, -1)]
+    assert [each.id for each in await world.other.read_placements(2)] == ["r1-2099", "r1-2098"]
+    assert await world.other.read_placements(0) == []
+
+
+async def test_the_history_of_a_room_or_a_player_is_read_and_a_record_pushed_twice_is_one(world: World) -> None:
+    made = [
+        record(1, room="kitchen", identity="ann", player="p1"),
+        record(2, room="kitchen", identity='b"ö', player="p2"),
+        record(3, room="ann", identity="cem", player="p3"),
+    ]
+    await world.store.push_placements(made)
+    await world.store.push_placements(made[:1])
+
+    async def ids(**wanted: str) -> list[str]:
+        return sorted(each.id for each in await world.other.read_placements(10, **wanted))
+
+    assert await ids(room="kitchen") == ["r1-1", "r1-2"]
+    assert await ids(player="ann") == ["r1-1"]
+    assert await ids(player='b"ö') == await ids(player="p2") == ["r1-2"]
+    assert await ids(room="kitchen", player="cem") == []
+    assert await ids() == ["r1-1", "r1-2", "r1-3"]
