@@ -21,6 +21,7 @@ from shared.rtc.srtp import SrtpProfile, SrtpSession
 
 include "native/system.pxi"
 include "native/table.pxi"
+include "native/transport_model.pxi"
 include "native/model.pxi"
 include "native/crypto.pxi"
 include "native/srtp.pxi"

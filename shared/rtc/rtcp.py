@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from shared.errors import BadPacket
 from shared.rtc import transport_cc
+from shared.rtc.transport_cc import TransportFeedback
 
 SR, RR, SDES, BYE, RTPFB, PSFB = 200, 201, 202, 203, 205, 206
 _FMT_NACK, _FMT_PLI, _FMT_FIR, _FMT_AFB = 1, 1, 4, 15
@@ -122,7 +123,7 @@ RtcpPacket = (
     | PictureLoss
     | FullIntraRequest
     | Remb
-    | transport_cc.TransportFeedback
+    | TransportFeedback
     | Unread
 )
 

@@ -42,7 +42,8 @@ STEPS = st.one_of(st.none(), st.integers(-0x8000, 0x7FFF), st.integers(0, 255), 
 
 @given(st.lists(STEPS, max_size=300))
 def test_what_is_built_is_read_back(steps: list[int | None]) -> None:
-    ticks, arrivals = 10_000_000, []
+    ticks = 10_000_000
+    arrivals: list[int | None] = []
     for step in [*steps, 0]:
         if step is not None and any(each is not None for each in arrivals):
             ticks += step

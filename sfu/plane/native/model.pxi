@@ -17,7 +17,6 @@ cdef enum:
     TAG = 16
     WINDOW_WORDS = 16           # 1024 packets of replay window
     MAX_PENDING = 64            # packets of a producer that wait for the tick
-    ARRIVALS = 2048             # transport-wide numbers remembered, as sfu.core.arrivals; a power of two
     REPLACED = 2                # a route's value for an SSRC that was replaced and must not be bound again
 
 cdef struct Peer
@@ -48,13 +47,6 @@ cdef struct Address:
     uint64_t high
     uint64_t low
     uint64_t port               # with the family above it
-
-cdef struct DeliveredPacket:
-    double sent_at
-    int64_t ticks               # of arrival
-    uint32_t ssrc
-    uint16_t size
-    bint arrived
 
 cdef struct Event:
     int kind
@@ -312,46 +304,6 @@ cdef struct Consumer:
     int64_t plis
     double fraction_lost
     uint64_t flushed            # the flush that has served it
-
-cdef struct Arrivals:
-    bint on
-    int64_t highest
-    int64_t next                # the first that the next feedback tells of
-    int waiting
-    double first_at
-    uint32_t ssrc               # of the packet noted last
-    int64_t ticks[ARRIVALS]
-
-cdef struct SentPacket:
-    double at
-    uint32_t ssrc
-    uint16_t size
-    uint16_t state
-
-cdef struct Delivery:
-    SentPacket *ring            # NULL before a consumer has negotiated transport-wide sequence numbers
-    int64_t room
-    int64_t next
-    int64_t first               # the oldest remembered
-    int64_t told                # the newest that a feedback told of
-    int64_t feedbacks
-    int64_t acknowledged
-    int64_t acknowledged_bytes
-    int64_t lost
-    bint has_reference
-    int64_t reference
-    bint rate_on
-    int64_t rate_start
-    int64_t rate_newest
-    int64_t rate_bytes
-    bint has_rate
-    int64_t rate_bps
-
-cdef struct Reported:
-    bint wanted
-    int room
-    int count
-    DeliveredPacket *packets
 
 cdef struct Gcm:
     void *context               # EVP_CIPHER_CTX with its key set
