@@ -22,7 +22,7 @@ test-compose:
 	@scripts/test-compose.sh $(ARGS)
 
 clean:
-	rm -rf $(VENV) build *.egg-info
+	rm -rf $(VENV) .peers build *.egg-info
 
 $(VENV)/.installed-run $(VENV)/.installed-dev: $(VENV)/.installed-%: pyproject.toml scripts/setup.sh $(COMPILED)
 	@PYTHON=$(PYTHON) scripts/setup.sh $(VENV) $*

@@ -3,15 +3,16 @@ quiet life."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from playwright.async_api import BrowserContext
+    from playwright.async_api import BrowserContext, Page
 
 FLAGS = (
     "--no-sandbox",
@@ -40,6 +41,17 @@ def find_chromium() -> str | None:
     if wanted:
         return wanted
     return next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+
+
+async def wait_true(page: Page, expression: str, *, within_ms: float = PATIENCE_MS) -> Any:
+    """The value of a JavaScript expression once it is true. Raises `TimeoutError`.
+
+    Playwright's own `wait_for_function` evaluates text inside the page, which our pages' security policy forbids.
+    """
+    async with asyncio.timeout(within_ms / 1000):
+        while not (value := await page.evaluate(expression)):  # noqa: ASYNC110 - a page has no event for us
+            await asyncio.sleep(0.05)
+    return value
 
 
 @asynccontextmanager

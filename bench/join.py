@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 
 from cyclopts import App, Parameter
 
-from bench.chromium import find_chromium, open_chromium
+from bench.chromium import find_chromium, open_chromium, wait_true
 from bench.stats import percentile
 from control.shell.fleet import Fleet, FleetSpec
 
@@ -82,11 +82,11 @@ async def measure(*, joins: int, executable: str) -> JoinTimes:
 
 async def _joins(context: BrowserContext, page_url: str, joins: int) -> list[dict[str, float]]:
     publisher = await _open(context, page_url, "publisher", media="pattern")
-    await publisher.wait_for_function("sluice.state.published.length === 2", timeout=JOIN_WITHIN_MS)
+    await wait_true(publisher, "sluice.state.published.length === 2", within_ms=JOIN_WITHIN_MS)
     rows = []
     for number in range(joins):
         page = await _open(context, page_url, f"viewer-{number}", media="none")
-        await page.wait_for_function("sluice.state.timings.firstVideoAt", timeout=JOIN_WITHIN_MS)
+        await wait_true(page, "sluice.state.timings.firstVideoAt", within_ms=JOIN_WITHIN_MS)
         timings: dict[str, Any] = await page.evaluate("sluice.state.timings")
         opened = timings["openedAt"]
         rows.append({"first": timings["firstVideoAt"] - opened, "welcome": timings["welcomeAt"] - opened})
@@ -98,7 +98,7 @@ async def _open(context: BrowserContext, page_url: str, name: str, *, media: str
     page = await context.new_page()
     query = urlencode({"room": "bench", "name": name, "media": media, "autojoin": "1"})
     await page.goto(f"{page_url}?{query}")
-    await page.wait_for_function("window.sluice !== undefined", timeout=JOIN_WITHIN_MS)
+    await wait_true(page, "window.sluice !== undefined", within_ms=JOIN_WITHIN_MS)
     return page
 
 

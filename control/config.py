@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import socket
 from dataclasses import dataclass, field, replace
+from typing import Annotated
 
 from cyclopts import Parameter
 
@@ -38,7 +39,7 @@ HERE = Where()
 class ControlConfig:
     """Flags and `SLUICE_*` environment variables of `sluice control`; the autoscaler's own are in the scaling file."""
 
-    controller: str = field(default_factory=default_controller_id)
+    controller: Annotated[str, Parameter(show_default=False)] = field(default_factory=default_controller_id)
     """Id of this controller, unique in the fleet. Default: the host's name and six random characters."""
     host: str = "127.0.0.1"
     """Address to listen on: 0.0.0.0 in a container."""

@@ -77,6 +77,8 @@ class PoolTrouble(StrEnum):
     """What the settings name does not exist."""
     REFUSED = "refused"
     """The platform said no, for a reason of its own."""
+    EXPIRED = "expired"
+    """A listing took so long that the platform no longer knows where it was."""
     FULL = "full"
     """There is no room for another node: ports, or quota."""
     FAULT = "fault"

@@ -34,6 +34,7 @@ COMMANDS = {
     "uncordon": "control.cli.cordon:uncordon",
     "drain": "control.cli.drain:drain",
     "drains": "control.cli.drains:drains",
+    "explain": "control.cli.explain:explain",
     "exit": "control.cli.exit:exit_",
     "token": "control.cli.token:token",
     "scaling": "control.cli.scaling:app",
@@ -45,7 +46,7 @@ COMMANDS = {
     "router": "router.command:router_command",
     "sfu": "sfu.__main__:sfu_command",
 }
-OPERATORS = {"status", "cordon", "uncordon", "drain", "drains", "exit"}
+OPERATORS = {"status", "cordon", "uncordon", "drain", "drains", "explain", "exit"}
 """Commands that act on a fleet somebody else runs."""
 
 

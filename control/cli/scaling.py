@@ -51,7 +51,7 @@ async def scaling(*, where: Where = HERE, last: int = 20, json: bool = False) ->
     async with open_store(find_target(where)) as store:
         seen = await store.read_scaling(last)
     if json:
-        print_json({"leader": seen.leader, "state": seen.state, "records": seen.records})
+        print_json(seen.answer())
         return
     out.print(summary(seen))
     out.print(records_table(seen.records) if seen.records else "nothing has been decided yet")

@@ -22,7 +22,7 @@ def fleet_table(view: FleetView) -> RenderableType:
         sfus.add_row(
             row.sfu,
             Text(row.status, style=STYLES.get(row.status, "magenta")),
-            "–" if row.load is None else f"{row.load:.0%}",
+            "–" if row.load is None else f"{row.load:.0%} {row.binding}".rstrip(),
             *(_count(value) for value in (row.players, row.rooms, row.producers, row.consumers)),
             row.version,
             row.drain,

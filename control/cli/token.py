@@ -31,6 +31,8 @@ class TokenSettings:
     """May act on others in the room."""
     operator: bool = False
     """A token for the fleet page instead: may cordon, uncordon and drain SFUs. It opens no room."""
+    cell: str = ""
+    """Cell whose SFUs are preferred for the player; empty: none in particular."""
     ttl_s: float = 86_400.0
     """How long it is good [s]."""
 
@@ -78,7 +80,12 @@ def player_claims(identity: str, settings: TokenSettings) -> PlayerClaims:
     for what, value in (("identity", identity), ("--room", settings.room)):
         if not value:
             raise BadSetting(setting=what, detail="must not be empty")
-    for what, value in (("identity", identity), ("--room", settings.room), ("--name", settings.name)):
+    for what, value in (
+        ("identity", identity),
+        ("--room", settings.room),
+        ("--name", settings.name),
+        ("--cell", settings.cell),
+    ):
         if len(value) > MAX_NAME:
             raise BadSetting(setting=what, detail=f"may have at most {MAX_NAME} characters")
     if settings.ttl_s <= 0:
@@ -90,4 +97,5 @@ def player_claims(identity: str, settings: TokenSettings) -> PlayerClaims:
         publish=settings.publish,
         subscribe=settings.subscribe,
         admin=settings.admin,
+        cell=settings.cell,
     )

@@ -6,7 +6,8 @@ import asyncio
 import os
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Group, RenderableType
@@ -20,6 +21,7 @@ from control.shell import runfiles
 from control.shell.botsrun import start_bots
 from control.shell.fleet import PAGE_PORT, Fleet, FleetSpec
 from control.shell.operations import open_store, view
+from control.shell.scaledfleet import ScaledFleet, local_settings
 from control.shell.target import DEFAULT_FLEET, Target
 from shared.errors import BadSetting, StoreUnavailable
 from shared.store.store import Store
@@ -35,6 +37,7 @@ async def up(
     room: str = "lobby",
     fleet: str = DEFAULT_FLEET,
     port: int = PAGE_PORT,
+    scaling: Path | None = None,
 ) -> None:
     """Start routers and SFUs on this machine, with bots if you like, and watch them until Ctrl-C.
 
@@ -45,6 +48,8 @@ async def up(
         sluice up --bots 6 --room kitchen
 
         sluice up --sfus 5 --redis redis://127.0.0.1:6379/0
+
+        sluice up --scaling scaling.toml --bots 20
 
     The programs' own settings (docs/drain.md) come from SLUICE_… in the environment, for instance
     `SLUICE_DRAIN_MAX_S=60 sluice up`.
@@ -59,13 +64,22 @@ async def up(
         Name of the fleet, when several run here.
     port
         Port of the page; the next free one is taken when it is busy.
+    scaling
+        Let a controller grow and shrink the fleet by this TOML file (docs/autoscaling.md); it begins with `--sfus`.
     """
     size = size.sized(len(os.sched_getaffinity(0)))
     where = runfiles.directory()
     check(size, bots=bots, fleet=fleet, where=where)
+    spec = spec_of(size, fleet=fleet, port=port)
+    if scaling is not None:
+        local_settings(scaling)
+        spec = replace(spec, sfus=0)
     logs = where / "logs" / fleet
     with stop_signals() as stop:
-        async with Fleet(spec_of(size, fleet=fleet, port=port), logs=fresh(logs), say=step) as running:
+        async with AsyncExitStack() as stack:
+            running = await stack.enter_async_context(Fleet(spec, logs=fresh(logs), say=step))
+            if scaling is not None:
+                await stack.enter_async_context(ScaledFleet(running, scaling, nodes=size.sfus))
             run = run_file(running)
             runfiles.write(run, where=where)
             try:

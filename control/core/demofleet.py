@@ -11,6 +11,8 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+import msgspec
+
 from shared.records import (
     Capacities,
     CommandVerb,
@@ -34,10 +36,12 @@ SILENT_S = (7.0, 12.0)
 """Longer than a router waits before it calls an SFU stale, shorter than it waits to call it lost."""
 MOVING_SHARE, MOVED_AFTER_S, CONVERSATION_S = 0.75, 40.0, 600.0
 """Of a draining SFU's players, three quarters move within a minute; the rest finish their conversations."""
-NODES_PER_DRAIN, NODES_PER_SILENCE = 25, 110
+NODES_PER_DRAIN, NODES_PER_EARLY_DRAIN, NODES_PER_SILENCE = 25, 100, 110
+"""How many SFUs there are for each that drains, for each that has drained for long when the demo begins, and for each
+that is silent."""
 PLAYERS_PER_STREAM = 0.35
-SWING_S = 600.0
-"""Period of the load's tide."""
+SWING_S, SWING, RISING = 600.0, 0.22, 0.4
+"""Period and height of the load's tide, and where in it the demo begins: soon it is hot enough to add nodes."""
 
 
 class Profile(StrEnum):
@@ -75,6 +79,8 @@ class DemoSfu:
     status: SfuStatus = SfuStatus.ONLINE
     drain: Drain | None = None
     drain_began: float = 0.0
+    lease_until: float | None = None
+    """A controller's cordon lapses then, unless it is renewed."""
     ending_at: float = math.inf
     at_cordon: int = 0
     seen: set[str] = field(default_factory=set)
@@ -82,13 +88,13 @@ class DemoSfu:
 
     def fullest(self, *, now: float) -> float:
         """Share of the ceiling of its binding part."""
-        tide = 0.16 * math.sin(2 * math.pi * now / SWING_S + self.phase)
+        tide = SWING * math.sin(2 * math.pi * now / SWING_S + self.phase)
         ramp = min(1.0, (now - self.began) / 60.0) if self.warming else 1.0
         return max(0.01, min(1.08, self.base + tide + self.noise)) * ramp * self.left(now=now)
 
     def left(self, *, now: float) -> float:
         """Share of its players that are still here."""
-        if self.drain is None or not self.drain.exit_when_empty:
+        if self.drain is None or not (self.drain.exit_when_empty or self.lease_until):
             return 1.0
         for_s = now - self.drain_began
         return MOVING_SHARE * math.exp(-for_s / MOVED_AFTER_S) + (1 - MOVING_SHARE) * math.exp(-for_s / CONVERSATION_S)
@@ -112,13 +118,14 @@ class DemoFleet:
         """`epoch`: incarnation of the first SFUs; grows with each start of the demo."""
         self._rng = rng
         self._epoch = epoch
+        self._tide = RISING - 2 * math.pi * now / SWING_S
         self._wanted = sfus
         self._number = 0
         self.sfus: dict[str, DemoSfu] = {}
         for _ in range(sfus):
             self._start(now=now - rng.uniform(600, 90_000), version=rng.choices(VERSIONS, weights=(7, 3))[0])
-        for number, sfu in enumerate(rng.sample(list(self.sfus.values()), sfus // NODES_PER_DRAIN)):
-            self._sigterm(sfu, now=now - rng.uniform(20, 900) - (1100 if number % 5 == 0 else 0))
+        for number, sfu in enumerate(rng.sample(list(self.sfus.values()), sfus // NODES_PER_EARLY_DRAIN)):
+            self._sigterm(sfu, now=now - rng.uniform(300, 900) - (1000 if number % 2 else 0))
 
     def step(self, *, now: float, commands: Collection[SfuCommand] = (), occupied: Collection[str] = ()) -> Step:
         """A second passes. `occupied`: SFUs with real players on them; the rollout takes those first, so that there is
@@ -137,10 +144,15 @@ class DemoFleet:
 
     def launch(self, *, now: float) -> DemoSfu:
         """One more SFU, of the new version, not warmed up yet."""
-        sfu = self._start(now=now, version=VERSIONS[1])
-        sfu.warming, sfu.base = True, self._rng.uniform(0.15, 0.4)
-        self._wanted = max(self._wanted, len(self.sfus))
-        return sfu
+        self._wanted += 1
+        return self._replacement(now=now)
+
+    def end(self, sfu: str, *, now: float) -> None:
+        """One SFU fewer: as SIGTERM would end it once nobody is there."""
+        known = self.sfus.get(sfu)
+        if known is not None and known.ending_at == math.inf:
+            known.status, known.ending_at = SfuStatus.TERMINATING, now + ENDING_S
+            self._wanted -= 1
 
     # --- inside ---
 
@@ -152,27 +164,36 @@ class DemoFleet:
             cell=self._rng.choices(CELLS, weights=(4, 3, 2, 1))[0],
             version=version,
             profile=profile,
-            base=min(0.95, max(0.12, self._rng.gauss(0.5, 0.17))),
-            phase=self._rng.uniform(0, 1.5),
+            base=min(0.95, max(0.12, self._rng.gauss(0.48, 0.15))),
+            phase=self._tide + self._rng.uniform(0, 0.8),
             began=now,
             incarnation=self._epoch,
         )
         self.sfus[sfu.sfu] = sfu
         return sfu
 
+    def _replacement(self, *, now: float) -> DemoSfu:
+        sfu = self._start(now=now, version=VERSIONS[1])
+        sfu.warming, sfu.base = True, self._rng.uniform(0.15, 0.4)
+        return sfu
+
     def _obey(self, sfu: DemoSfu, command: SfuCommand, *, now: float) -> None:
         if command.verb == CommandVerb.UNCORDON:
             if sfu.drain is not None and sfu.drain.cause != DrainCause.SIGTERM:
-                sfu.status, sfu.drain = SfuStatus.ONLINE, None
+                sfu.status, sfu.drain, sfu.lease_until = SfuStatus.ONLINE, None, None
+        elif command.lease_s is not None and sfu.drain is not None:
+            sfu.lease_until = now + command.lease_s if sfu.lease_until else None
         else:
             ends = command.verb == CommandVerb.DRAIN
+            if command.lease_s is not None:
+                sfu.lease_until = now + command.lease_s
             self._cordon(
                 sfu,
                 Drain(
                     by=command.by,
                     reason=command.reason,
                     exit_when_empty=ends,
-                    drain_max_s=DRAIN_MAX_S if ends else None,
+                    drain_max_s=DRAIN_MAX_S if ends else command.drain_max_s,
                     command=command.command,
                 ),
                 now=now,
@@ -194,7 +215,7 @@ class DemoFleet:
         if old and draining < self._wanted // NODES_PER_DRAIN:
             self._sigterm(min(old, key=lambda sfu: (sfu.sfu not in occupied, sfu.sfu)), now=now)
         if len(self.sfus) < self._wanted:
-            self.launch(now=now)
+            self._replacement(now=now)
 
     def _fall_silent(self, *, now: float) -> None:
         silent = sum(1 for sfu in self.sfus.values() if sfu.silent_until > now)
@@ -204,12 +225,14 @@ class DemoFleet:
 
     def _over(self, sfu: DemoSfu, *, now: float, occupied: Collection[str]) -> bool:
         """It has no players left and has run its final sequence."""
+        if sfu.ending_at < math.inf:
+            return now >= sfu.ending_at
         if sfu.drain is None or not sfu.drain.exit_when_empty:
             return False
         empty = self._players(sfu, now=now) == 0 and sfu.sfu not in occupied
-        if sfu.ending_at == math.inf and (empty or now - sfu.drain_began > GRACE_S - 60):
+        if empty or now - sfu.drain_began > GRACE_S - 60:
             sfu.status, sfu.ending_at = SfuStatus.TERMINATING, now + ENDING_S
-        return now >= sfu.ending_at
+        return False
 
     def _players(self, sfu: DemoSfu, *, now: float) -> int:
         return round(sfu.fullest(now=now) * SHARES[sfu.profile][1] * Capacities().streams * PLAYERS_PER_STREAM)
@@ -224,7 +247,7 @@ class DemoFleet:
         capacities = Capacities(cores=4)
         players = self._players(sfu, now=now) if warm else 0
         forwarded = round(streams * capacities.streams)
-        drain = sfu.drain and replaced(sfu.drain, now - sfu.drain_began)
+        drain = sfu.drain and _as_of(sfu.drain, now - sfu.drain_began, sfu.lease_until and sfu.lease_until - now)
         return SfuState(
             sfu=sfu.sfu,
             address=f"wss://{sfu.sfu}.{sfu.cell}.example.net/media",
@@ -255,19 +278,9 @@ class DemoFleet:
         )
 
 
-def replaced(drain: Drain, elapsed_s: float) -> Drain:
-    """The drain, so many seconds after its beginning."""
-    return Drain(
-        cause=drain.cause,
-        by=drain.by,
-        reason=drain.reason,
-        exit_when_empty=drain.exit_when_empty,
-        elapsed_s=elapsed_s,
-        drain_max_s=drain.drain_max_s,
-        grace_s=drain.grace_s,
-        asking=drain.drain_max_s is not None and elapsed_s > drain.drain_max_s,
-        command=drain.command,
-    )
+def _as_of(drain: Drain, elapsed_s: float, lease_left_s: float | None) -> Drain:
+    asking = drain.drain_max_s is not None and elapsed_s > drain.drain_max_s
+    return msgspec.structs.replace(drain, elapsed_s=elapsed_s, asking=asking, lease_left_s=lease_left_s)
 
 
 def _drain_report(sfu: DemoSfu, *, now: float) -> DrainReport:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from shared.load import load_of
 from shared.records import RouterRecord, SfuState, SfuStatus, sfu_id, status_of
 
 
@@ -22,6 +23,8 @@ class SfuRow(msgspec.Struct, frozen=True, kw_only=True):
     rooms: int | None
     version: str
     address: str
+    binding: str = ""
+    """The part of its load that is fullest: `egress`, `streams`, `cpu`; empty while not all are known."""
     cause: str = ""
     """What began its drain: `sigterm` or `operator`; empty while online."""
     drain: str = ""
@@ -78,6 +81,7 @@ def sfu_row(state: SfuState) -> SfuRow:
         rooms=state.load_parts.rooms,
         version=state.version,
         address=state.address,
+        binding=load_of(state).binding or "",
         cause=state.drain.cause if state.drain else "",
         drain=drain_words(state),
         cordoned_for_s=state.drain.elapsed_s if state.drain else None,

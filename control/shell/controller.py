@@ -169,12 +169,8 @@ class Controller:
         self.metrics.show(decision)
         for record in decision.records:
             self.metrics.decisions.labels(record.action).inc()
-            log.info(
-                "[scale] %s %s %s",
-                record.action,
-                fields(reason=record.reason, node=record.node or None, dry_run=record.dry_run or None),
-                record.detail,
-            )
+            shown = fields(reason=record.reason, node=record.node or None, dry_run=record.dry_run or None)
+            log.info("[scale] %s %s", record.action, f"{shown} {record.detail}".strip())
         self._tell(capacity_now(before, decision.state, now_at=decision.state.ticked_at))
         for kind, detail in decision.faults:
             self._bad(kind, detail)

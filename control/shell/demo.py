@@ -6,6 +6,7 @@ The page, the API, the commands and the placements are the real ones; only the S
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 import secrets
 import time
@@ -14,7 +15,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from control.core.demofleet import DemoFleet, Step
+from control.core.scaling_settings import ScalingSettings
+from control.shell.controller import Controller
 from control.shell.demoplayers import DemoPlayers
+from control.shell.demopool import DemoPool
 from router.config import RouterConfig
 from router.shell.router import Router
 from shared.embedded import EmbeddedRedis
@@ -23,11 +27,14 @@ from shared.records import SfuState
 from shared.store.store import Store
 from shared.tokens import OperatorClaims, issue
 
-STEP_S = 1.0
-AT_ONCE = 32
+STEP_S = 2.0
+"""Between two reports of an SFU; real ones report each second, and routers wait for five."""
+AT_ONCE = 8
 """Writes to Redis under way at the same time."""
 TOKEN_TTL_S = 86_400.0
 FLEET = "demo"
+TICK_S, COOLDOWN_S = 3.0, 30.0
+"""The autoscaler's, a tenth of the defaults: somebody is looking."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +44,9 @@ class Demo:
     page: str
     token: str
     """An operator's token for the page."""
+    redis: str
+    name: str
+    """Where its records are: URL of the Redis server, and the fleet's name there."""
     fleet: DemoFleet
     router: Router
     task: asyncio.Task[None]
@@ -59,27 +69,37 @@ async def demo(
         ).check()
         store = Store(server.url, fleet=FLEET)
         fleet = DemoFleet(sfus=sfus, rng=rng, now=time.monotonic(), epoch=int(time.time()))
-        await _write(store, fleet.step(now=time.monotonic()))
         router = Router(config, Store(server.url, fleet=FLEET))
         await router.start()
         crowd = DemoPlayers(ws=router.state.announced_ws, secret=secret, players=players, rng=rng)
-        task = asyncio.create_task(_live(fleet, store, router, crowd))
+        controller = Controller(
+            "control-1", _settings(sfus), store=Store(server.url, fleet=FLEET), pool=DemoPool(fleet)
+        )
+        task = asyncio.create_task(_live(fleet, store, router, crowd, controller))
         token = issue(OperatorClaims(operator="demo"), secret=secret, now_at=time.time(), ttl_s=TOKEN_TTL_S)
         page = f"{router.state.announced_http}/fleet.html"
         try:
-            yield Demo(page=page, token=token, fleet=fleet, router=router, task=task)
+            yield Demo(page=page, token=token, redis=server.url, name=FLEET, fleet=fleet, router=router, task=task)
         finally:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
+            await controller.stop()
             await router.stop()
             await store.close()
     finally:
         await server.stop()
 
 
-async def _live(fleet: DemoFleet, store: Store, router: Router, crowd: DemoPlayers) -> None:
+def _settings(sfus: int) -> ScalingSettings:
+    return ScalingSettings(
+        tick_s=TICK_S, cooldown_s=COOLDOWN_S, min_nodes=max(1, sfus - sfus // 20), max_nodes=sfus + max(2, sfus // 20)
+    )
+
+
+async def _live(fleet: DemoFleet, store: Store, router: Router, crowd: DemoPlayers, controller: Controller) -> None:
     async with asyncio.TaskGroup() as group:
         group.create_task(crowd.run())
+        group.create_task(controller.run())
         while True:
             began = time.monotonic()
             try:
@@ -100,7 +120,8 @@ async def _write(store: Store, step: Step) -> None:
 
     async def put(state: SfuState) -> None:
         async with gate:
-            await store.put_sfu(state)
+            with contextlib.suppress(StoreUnavailable):  # one report lost, as on any network
+                await store.put_sfu(state)
 
     await asyncio.gather(*(put(state) for state in step.states))
     for sfu, report in zip(step.gone, step.reports, strict=True):

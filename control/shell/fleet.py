@@ -196,6 +196,10 @@ class Fleet:
             await self.wait_placeable(name)
         return program
 
+    def environment(self) -> dict[str, str]:
+        """The environment of this fleet's programs, its secret included."""
+        return self._env()
+
     async def start_other(
         self, name: str, command: list[str], *, piped: bool = False, env: dict[str, str] | None = None
     ) -> Child:

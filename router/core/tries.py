@@ -14,6 +14,8 @@ from collections.abc import Collection
 from router.core.sessions import Session
 from shared.placing import Tries
 
+TRY_LASTS_S = 30.0
+"""Whoever comes back later had been there: the longest a player tries to open a link is 12 s, then it asks again."""
 MAX_WAITING = 5000
 """Words that wait for the store; while it is away the newest are not counted."""
 
@@ -25,9 +27,9 @@ class TryBook:
         self._waiting: dict[tuple[str, int], tuple[dict[str, None], dict[str, None]]] = {}
         self._words = 0
 
-    def sent(self, session: Session, sfu: str, incarnation: int) -> None:
-        """The player was sent there."""
-        session.trying = sfu
+    def sent(self, session: Session, sfu: str, incarnation: int, *, now: float) -> None:
+        """The player was sent there; `now` is monotonic."""
+        session.trying, session.tried = sfu, now
         self._note(session, sfu, incarnation, failed=False)
 
     def works(self, session: Session, sfu: str) -> None:
@@ -35,13 +37,13 @@ class TryBook:
         if session.trying == sfu:
             session.trying = ""
 
-    def asks_again(self, session: Session, excluded: Collection[str], incarnation: int) -> str:
+    def asks_again(self, session: Session, excluded: Collection[str], incarnation: int, *, now: float) -> str:
         """The player wants another SFU and can't use `excluded`: the one that failed it just now, or nothing.
 
         `incarnation`: of the SFU it was sent to last, as known now.
         """
         sfu, session.trying = session.trying, ""
-        if not sfu or sfu not in excluded:
+        if not sfu or sfu not in excluded or now - session.tried > TRY_LASTS_S:
             return ""
         self._note(session, sfu, incarnation, failed=True)
         return sfu

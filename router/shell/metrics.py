@@ -20,6 +20,9 @@ class Metrics:
         self.players = Gauge("sluice_router_players", "Player sessions here.", ["state"], registry=registry)
         self.rooms = Gauge("sluice_router_rooms", "Rooms with a session here.", registry=registry)
         self.sfus = Gauge("sluice_router_sfus", "SFUs known here, by status.", ["status"], registry=registry)
+        self.not_placeable = Gauge(
+            "sluice_router_sfus_not_placeable", "SFUs known here that get no new work.", ["why"], registry=registry
+        )
         self.links = Gauge("sluice_router_links", "SFUs linked here.", registry=registry)
         self.store_up = Gauge("sluice_router_store_up", "1 while Redis answers.", registry=registry)
         self.store_trouble = Gauge(

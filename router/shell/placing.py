@@ -62,7 +62,7 @@ class Placing:
         )
         state.placements.add(placed)
         if decision.chosen is not None:
-            state.tries.sent(session, decision.chosen, self._incarnation(decision.chosen))
+            state.tries.sent(session, decision.chosen, self._incarnation(decision.chosen), now=state.mono())
         state.metrics.placements.labels(decision.reason).inc()
         log.info("[place] %s", fields(**placed.line()))
 

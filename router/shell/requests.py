@@ -98,7 +98,7 @@ class Requests:
         """The SFU that it was sent to last may be one that it could not connect to."""
         state = self._state
         known = state.directory.state(session.trying)
-        if state.tries.asks_again(session, ask.exclude, known.incarnation if known else 0):
+        if state.tries.asks_again(session, ask.exclude, known.incarnation if known else 0, now=state.mono()):
             state.metrics.ice_failures.inc()
 
     def _rehome(self, session: Session, sfu: str, *, reason: str) -> None:

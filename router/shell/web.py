@@ -7,11 +7,13 @@ from collections.abc import Awaitable, Callable
 from aiohttp import web
 from aiohttp.typedefs import Middleware
 
+from router.core.directory import NotPlaceable
 from router.shell.admin import Admin
 from router.shell.api import Api
 from router.shell.feed import Feed
 from router.shell.links import Links
 from router.shell.pages import Pages, web_root
+from router.shell.scaling import ScalingApi
 from router.shell.state import RouterState
 from shared.http import make_app
 from shared.records import SfuStatus
@@ -35,6 +37,7 @@ def router_app(state: RouterState, links: Links, *, ready: Callable[[], bool]) -
     app.middlewares.append(_fresh_gauges(state, links))
     Api(state).add_to(app)
     Feed(state).add_to(app)
+    ScalingApi(state).add_to(app)
     Admin(state).add_to(app)
     Pages(web_root()).add_to(app)
     return app
@@ -66,8 +69,12 @@ def set_gauges(state: RouterState, links: Links) -> None:
     metrics.failing.set(state.assigner.standings.failing)
     for kind, count in state.store.counts.items():
         metrics.store_trouble.labels(kind).set(count)
-    counts = dict.fromkeys(SfuStatus, 0)
+    statuses, reasons = dict.fromkeys(SfuStatus, 0), dict.fromkeys(NotPlaceable, 0)
     for view in state.directory.views(now=state.mono()):
-        counts[view.status] += 1
-    for status, count in counts.items():
+        statuses[view.status] += 1
+        if view.refused is not None:
+            reasons[view.refused] += 1
+    for status, count in statuses.items():
         metrics.sfus.labels(status.value).set(count)
+    for why, count in reasons.items():
+        metrics.not_placeable.labels(why.value).set(count)

@@ -7,14 +7,19 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 import pylibsrtp
+from pylibsrtp._binding import ffi
 
 from shared.errors import BadPacket
 
 REPLAY_WINDOW = 1024
 """Packets that may arrive late or be repeated before libsrtp refuses them; the size libwebrtc uses."""
 
-MAX_PLAIN = 1356
-"""Longest RTP or RTCP packet `SrtpSession` can protect [bytes]: libsrtp wants 144 bytes of its 1500 for its trailer."""
+MAX_PLAIN = 1456
+"""Longest RTP or RTCP packet that is sent [bytes]: with SRTP's longest tag it fills an Ethernet frame (1500 less 28 for
+IPv4 and UDP). GStreamer's packets have up to 1400, and header extensions and RTX add to that."""
+
+_TRAILER = 144
+"""Room that libsrtp wants behind a packet; pylibsrtp's own buffer of 1500 bytes would leave 1356 for the packet."""
 
 MAX_PROTECTED = 1500
 """Longest datagram `SrtpSession` can unprotect [bytes]."""
@@ -105,4 +110,7 @@ def _session(profile: SrtpProfile, master: bytes, direction: int) -> pylibsrtp.S
     # Without it a plain resend of a packet (a NACK answered without RTX) is refused as a replay of our own.
     policy.allow_repeat_tx = True
     policy.window_size = REPLAY_WINDOW
-    return pylibsrtp.Session(policy)
+    session = pylibsrtp.Session(policy)
+    session._cdata = ffi.new("char[]", MAX_PLAIN + _TRAILER)
+    session._buffer = ffi.buffer(session._cdata)
+    return session

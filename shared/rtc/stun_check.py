@@ -87,14 +87,14 @@ def is_indication(datagram: bytes) -> bool:
     if not HEAD.size <= len(datagram) <= MAX_MESSAGE:
         return False
     kind, length, cookie, _ = HEAD.unpack_from(datagram)
-    return kind == BINDING_INDICATION and cookie == COOKIE and length == len(datagram) - HEAD.size
+    return bool(kind == BINDING_INDICATION and cookie == COOKIE and length == len(datagram) - HEAD.size)
 
 
 def verify(check: Check, password: str) -> bool:
     """True when MESSAGE-INTEGRITY was made with `password`; false as well when there is none."""
     if not check.signed:
         return False
-    return bool(hmac.compare_digest(check.integrity, message_integrity(check.signed, password)))
+    return hmac.compare_digest(check.integrity, message_integrity(check.signed, password))
 
 
 def binding_response(check: Check, *, source: tuple[str, int], password: str) -> bytes:

@@ -18,7 +18,7 @@ from shared.store.calls import Argument, Calls, WrongType, text
 ROOM_MS = ROOM_TTL_S * 1000
 MAX_TRIES = 1000
 """Players remembered for one SFU's share of failures; of more the last ones count."""
-_RATE = re.compile(r"(\d{1,18}) (\d{1,9}) (\d{1,9}) (\d{1,12})")
+_HEAD = re.compile(r"\d{1,18} \d{1,9} \d{1,9}(;|$)")
 _COUNTS = re.compile(r";(\d{1,19}) (\d{1,19}) (\d{1,9}) (\d{1,9}) \d{1,18}")
 
 
@@ -40,12 +40,12 @@ class Placements(Calls):
         for offer in offers:
             args += [offer.sfu, msgspec.json.encode({"sfu": offer.sfu}), *(max(0, n) for n in offer.version)]
             args += [offer.level, repr(offer.figure), repr(offer.cost)]
-        raw, fresh, *records = await self._run("place_room", keys, *args)
-        kept = zip((offer.sfu for offer in offers), records, strict=True)
+        raw, fresh, *told = await self._run("place_room", keys, *args)
+        kept = zip((offer.sfu for offer in offers), told[::2], told[1::2], strict=True)
         return PlacedRoom(
             placement=msgspec.json.decode(raw, type=RoomPlacement),
             fresh=bool(fresh),
-            in_flight={sfu: self._in_flight(sfu, record) for sfu, record in kept},
+            in_flight={sfu: self._in_flight(sfu, record, int(rate) / 1000) for sfu, record, rate in kept},
         )
 
     async def read_placement(self, room: str) -> RoomPlacement | None:
@@ -106,20 +106,16 @@ class Placements(Calls):
                 found.setdefault(record.id, record)
         return list(found.values())
 
-    def _in_flight(self, sfu: str, raw: bytes) -> InFlightThere:
-        """What the script keeps: the joins of this second and the last one, then counts by version."""
+    def _in_flight(self, sfu: str, raw: bytes, joins_per_s: float) -> InFlightThere:
+        """What the script keeps: joins of this second and the last one, then counts by version."""
         if not raw:
             return InFlightThere()
-        try:
-            kept = raw.decode()
-        except UnicodeError:
-            kept = ""
-        rate = _RATE.match(kept)
-        if rate is None:
+        kept = raw.decode(errors="replace")
+        if not _HEAD.match(kept):
             self._note_bad(BadRecord(key=self.keys.in_flight(sfu), detail="not what place_room writes"))
             return InFlightThere()
         counts = {(int(i), int(r)): Counts(int(joins), int(rooms)) for i, r, joins, rooms in _COUNTS.findall(kept)}
-        return InFlightThere(counts=counts, joins_per_s=int(rate[4]) / 1000)
+        return InFlightThere(counts=counts, joins_per_s=joins_per_s)
 
 
 def is_about(record: PlacementRecord, *, room: str = "", player: str = "") -> bool:

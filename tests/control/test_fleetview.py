@@ -26,6 +26,12 @@ def test_an_sfu_that_has_not_said_its_load_is_not_shown_as_idle() -> None:
     assert sfu_row(SfuState(address="ws://a", load_parts=LoadParts(rooms=0))).rooms == 0
 
 
+def test_the_part_that_binds_is_named_once_all_are_known() -> None:
+    parts = LoadParts(egress_bps=7e6, streams=900, cpu=0.1)
+    assert sfu_row(SfuState(address="ws://a", load=0.75, load_parts=parts)).binding == "streams"
+    assert sfu_row(SfuState(address="ws://a", load=0.75, load_parts=LoadParts(streams=900))).binding == ""
+
+
 def drained(**facts: object) -> SfuState:
     return SfuState(address="ws://a", sfu="a", status="CORDONED", drain=Drain(**facts))  # type: ignore[arg-type]
 

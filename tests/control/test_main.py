@@ -45,7 +45,7 @@ def test_every_command_has_a_help_page(command: str, capsys: pytest.CaptureFixtu
         (["token", "alice", "--secret", "short"], 2, "32 bytes"),
         (["token", "", "--secret", SECRET], 2, "identity"),
         (["token", "x" * 129, "--secret", SECRET], 2, "128"),
-        (["up", "--sfus", "0"], 2, "at least one"),
+        (["up", "--sfus=-1"], 2, "at least one"),
         (["up", "--fleet", "../x"], 2, "--fleet"),
         (["up", "--sfus", "many"], 2, "many"),
     ],

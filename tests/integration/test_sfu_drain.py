@@ -78,6 +78,7 @@ async def test_it_tells_every_router_what_it_is_and_everybody_when_it_cant_be_re
     await world.player(sfu, publishes="cam")
     await until(lambda: any((state.players, state.producers) == (1, 1) for state in one.states()))
     await until(lambda: len(two.of(SfuReport)) >= 2)
+    await until(lambda: one.states()[-1].warmed_up and one.states()[-1].load is not None)
     state = one.states()[-1]
     assert (state.sfu, state.address, state.status) == ("sfu-t", sfu.address, "ONLINE")
     assert state.load is not None

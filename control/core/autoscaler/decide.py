@@ -38,7 +38,7 @@ def decide(
     With `dry_run` the decision is made and recorded as any other, and cooldown and streaks go on as if it had been
     done, but nothing is planned and there are no effects.
     """
-    it = _pass_time(Progress(state=state), world, moment)
+    it = _pass_time(Progress(state=state), world, settings, moment)
     if not dry_run:
         it = carry_on_launch(it, world, settings, moment)
         it = carry_on_removals(it, world, settings, moment)
@@ -83,8 +83,9 @@ def confirm_launch(
     return msgspec.structs.replace(state, launch=launch, cooldown_left_s=settings.cooldown_s)
 
 
-def _pass_time(it: Progress, world: World, moment: Moment) -> Progress:
-    left_s = max(0.0, it.state.cooldown_left_s - max(0.0, moment.elapsed_s))
+def _pass_time(it: Progress, world: World, settings: ScalingSettings, moment: Moment) -> Progress:
+    # Never longer than the settings say now, whatever was stored under others.
+    left_s = max(0.0, min(it.state.cooldown_left_s, settings.cooldown_s) - max(0.0, moment.elapsed_s))
     return it.set(cooldown_left_s=round(left_s, 3), newcomers=_newcomers(it.state.newcomers, world))
 
 

@@ -44,7 +44,7 @@ class Report:
     @property
     def known(self) -> bool:
         """Its load may be acted on."""
-        return self.fresh and not self.faults and self.ceilings is not None and self.load.known
+        return self.fresh and self.load.known
 
     @property
     def streams(self) -> int | None:

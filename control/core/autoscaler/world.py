@@ -145,7 +145,7 @@ def _kind(member: Member, state: ScalingState) -> Kind:
     if report is None:
         launched = state.launch is not None and node.request == state.launch.request
         return Kind.WARMING if launched or node.phase is NodePhase.STARTING else Kind.UNKNOWN
-    if member.status is SfuStatus.UNKNOWN or not report.fresh:
+    if member.status is SfuStatus.UNKNOWN:
         return Kind.UNKNOWN
     if not report.state.warmed_up:
         return Kind.WARMING

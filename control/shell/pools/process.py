@@ -72,6 +72,10 @@ class ProcessPool:
         """SIGTERM; a process that has ended is forgotten."""
         await self._call("terminate", lambda: self._terminate(node))
 
+    async def end_all(self) -> None:
+        """SIGKILL for every node, and forget them: for a fleet that ends as a whole. No autoscaler asks for this."""
+        await self._call("end_all", self._end_all)
+
     async def close(self) -> None:
         """Nothing: processes and files stay for the next controller."""
 
@@ -146,6 +150,14 @@ class ProcessPool:
         if file.ending_at is None:
             file = self._files.write(msgspec.structs.replace(file, ending_at=_since_boot()))
         proc.send(file.pid, file.started, signal.SIGTERM)
+
+    def _end_all(self) -> None:
+        for pid in self._marked().values():
+            if (started := proc.started_ticks(pid)) is not None:
+                proc.send(pid, started, signal.SIGKILL)
+        for file in self._files.read_all()[0]:
+            proc.reap(file.pid)
+            self._files.remove(file.node, failed=False)
 
     # --- processes ---
 

@@ -10,6 +10,7 @@ _OF_STATUS = {
     404: PoolTrouble.NOT_FOUND,
     408: PoolTrouble.TIMEOUT,
     409: PoolTrouble.CONFLICT,
+    410: PoolTrouble.EXPIRED,
     429: PoolTrouble.THROTTLED,
     504: PoolTrouble.TIMEOUT,
 }

@@ -3,7 +3,7 @@
 cdef enum:
     BATCH_BYTES = 4 << 20
     BATCH_OUTS = 4096
-    SPACE = 1500 + 16           # reserved for a datagram while it is made
+    SPACE = MAX_PLAIN + 144     # reserved for a datagram while it is made: what libsrtp may write
     MAX_EVENTS = 1 << 16
     MAX_RAWS = 4096
 

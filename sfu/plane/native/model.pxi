@@ -10,7 +10,7 @@ cdef enum:
     KEPT_REPORTS = 4            # as sfu.core.reports
     KEPT_RETIRED = 16           # encodings replaced by a new SSRC that late packets may still need
     MAX_DATAGRAM = 1500
-    MAX_PLAIN = 1356            # as shared.rtc.srtp
+    MAX_PLAIN = 1456            # as shared.rtc.srtp
     MAX_BLOCK = 4096            # an extension block before its length is checked
     BLOCK_KEPT = 48             # an extension block that is kept with its packet for the next consumer
     MAX_NAME = 255              # a MID, RID or CNAME: what its length field can say

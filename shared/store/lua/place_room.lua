@@ -6,23 +6,24 @@
 -- not joins add to the figure (1 or 0), revisions after which a report shows a join, joins a second at most (0: any),
 -- life of an in-flight record [ms], number of refused SFUs, these, then for each offer: SFU, its placement's JSON
 -- without the generation, incarnation, revision, level, figure, cost.
--- Returns the placement's JSON, 1 when it is new, and each in-flight record as it was, its rate brought up to now.
+-- Returns the placement's JSON, 1 when it is new, then for each offer its in-flight record as it was and its joins a
+-- second now, x1000.
 local join, per_room, reports = ARGV[2] == '1', ARGV[3] == '1', tonumber(ARGV[4])
 local cap, life_ms, refused = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
 local FIELDS, first, now = 7, 8 + refused, now_ms()
 
 local offers, raws = {}, redis.call('MGET', unpack(KEYS, 3))
 for i = 1, #KEYS - 2 do
-  local at = first + (i - 1) * FIELDS
-  local incarnation, revision = tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3])
-  local record = read_in_flight(raws[i], now)
-  local counts = not_shown(record, incarnation, revision, reports)
-  local corrected = tonumber(ARGV[at + 5]) + tonumber(ARGV[at + 6]) * (per_room and counts.rooms or counts.joins)
-  local level = tonumber(ARGV[at + 4])
+  local at, raw = first + (i - 1) * FIELDS, raws[i] or ''
+  local level, corrected, rate = tonumber(ARGV[at + 4]), tonumber(ARGV[at + 5]), 0
+  if raw ~= '' then
+    local joins, rooms = not_shown(raw, tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3]), reports, now)
+    corrected = corrected + tonumber(ARGV[at + 6]) * (per_room and rooms or joins)
+    rate = per_second(raw, now)
+  end
   -- Above any level that a caller gives.
-  if cap > 0 and per_second(record) >= cap then level = level + 1e9 end
-  offers[i] = { sfu = ARGV[at], json = ARGV[at + 1], version = ARGV[at + 2] .. ' ' .. ARGV[at + 3],
-    level = level, corrected = corrected, record = record }
+  if cap > 0 and rate >= cap then level = level + 1e9 end
+  offers[i] = { number = i, at = at, sfu = ARGV[at], level = level, corrected = corrected, raw = raw, rate = rate }
 end
 
 local function standing()
@@ -48,7 +49,7 @@ for i, offer in ipairs(offers) do
   end
 end
 if fresh then
-  json = with_number(chosen.json, 'generation', text(generation + 1))
+  json = with_number(ARGV[chosen.at + 1], 'generation', text(generation + 1))
   redis.call('HSET', room, 'place', json)
   changed()
 end
@@ -56,12 +57,12 @@ keep()
 
 local answer = { json, fresh and 1 or 0 }
 for _, offer in ipairs(offers) do
-  table.insert(answer, write_in_flight(offer.record))
+  table.insert(answer, offer.raw)
+  table.insert(answer, text(offer.rate * 1000))
 end
 if chosen and (join or fresh) then
-  count_in_flight(chosen.record, chosen.version, join and 1 or 0, fresh and 1 or 0, now)
-  for i, offer in ipairs(offers) do
-    if offer == chosen then redis.call('SET', KEYS[i + 2], write_in_flight(chosen.record), 'PX', text(life_ms)) end
-  end
+  local version = ARGV[chosen.at + 2] .. ' ' .. ARGV[chosen.at + 3]
+  local raw = with_placement(chosen.raw, version, join and 1 or 0, fresh and 1 or 0, now)
+  redis.call('SET', KEYS[chosen.number + 2], raw, 'PX', text(life_ms))
 end
 return answer

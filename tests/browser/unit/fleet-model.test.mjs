@@ -17,6 +17,7 @@ test("an SFU stands in one state, the one that needs a look first", () => {
   assert.equal(stateOf(row({ status: "CORDONED", refused: "cordoned", drain: DRAIN })), "draining");
   assert.equal(stateOf(row({ status: "CORDONED", refused: "cordoned", drain: { ...DRAIN, asking: true } })), "asking");
   assert.equal(stateOf(row({ status: "CORDONED", refused: "cordoned", drain: { ...DRAIN, exit_when_empty: false } })), "held");
+  assert.equal(stateOf(row({ status: "CORDONED", refused: "cordoned", drain: { ...DRAIN, exit_when_empty: false, lease_left_s: 3000 } })), "draining");
   assert.equal(stateOf(row({ status: "CORDONED", refused: "cordoned", drain: null })), "held");
   assert.equal(stateOf(row({ status: "TERMINATING", refused: "terminating" })), "ending");
   assert.equal(stateOf(row({ refused: "stale" })), "silent");

@@ -137,6 +137,13 @@ def test_the_cooldown_counts_for_taking_out_as_well() -> None:
     assert all(later - earlier >= 300 for earlier, later in itertools.pairwise(times))
 
 
+def test_a_shorter_cooldown_in_the_settings_holds_at_once() -> None:
+    it = rig(load=HOT)
+    it.until(ScaleAction.SCALE_OUT)
+    it.settings = ScalingSettings(cooldown_s=60.0)
+    assert it.tick().state.cooldown_left_s <= 30
+
+
 @pytest.mark.parametrize("jump_s", [-86400.0, -400.0, 400.0, 86400.0])
 def test_a_jump_of_redis_clock_ends_no_cooldown_and_no_launch(jump_s: float) -> None:
     it = rig(load=HOT)
@@ -255,6 +262,17 @@ def test_a_node_of_which_anything_is_left_or_unknown_is_not_ended(field: dict[st
         setattr(it.sfus[node], name, value)
     it.ticks(5)
     assert it.done("terminate") == []
+
+
+def test_an_empty_node_is_not_ended_while_the_pool_is_not_known() -> None:
+    it, node = draining()
+    it.tick()
+    it.sfus[node].empty()
+    it.pool.partial = True
+    assert not any(isinstance(effect, Terminate) for tick in it.ticks(3) for effect in tick.effects)
+    it.pool.partial = False
+    it.tick()
+    assert [each.node for each in it.done("terminate")] == [node]
 
 
 def test_the_cordon_is_renewed_in_good_time_while_the_node_drains() -> None:
@@ -466,6 +484,15 @@ def test_a_node_that_says_nothing_believable_is_unknown_and_nothing_is_taken_out
     figures = it.ticks(30)[-1].figures
     assert (figures.unknown or figures.lost, figures.quiet_ticks) == (1, 0)
     assert it.journal == []
+
+
+def test_a_node_that_fell_silent_within_the_tick_is_unknown_at_its_end() -> None:
+    it = rig(nodes=3)
+    it.tick()
+    it.pass_time(10)
+    it.sfus["s1"].silent = True
+    figures = it.tick().figures
+    assert (figures.capacity, figures.unknown) == (2, 1)
 
 
 def test_figures_that_can_not_be_are_told() -> None:

@@ -53,12 +53,21 @@ class Histories(RuleBasedStateMachine):
             if ticks:
                 self.tick(1)
 
-    @rule(load=st.sampled_from([0.1, 0.9]), ticks=st.integers(6, 14))
-    def all_is_well_for_a_while(self, load: float, ticks: int) -> None:
+    @rule(
+        load=st.sampled_from([0.1, 0.9]),
+        ticks=st.integers(4, 10),
+        jump_s=st.sampled_from([0.0, -200.0, 200.0]),
+        trouble=st.sampled_from(["", "", "", "down", "partial"]),
+    )
+    def all_is_well_for_a_while(self, load: float, ticks: int, jump_s: float, trouble: str) -> None:
         """Without this most histories are too troubled for the pool ever to change."""
         self.rig.pool.down = self.rig.pool.partial = self.rig.pool.loses_answers = self.rig.deaf_store = False
         for sfu in self.rig.sfus.values():
             sfu.silent, sfu.registered, sfu.warmed_up, sfu.cpu = False, True, True, 0.1
+        self.load(load, ticks)
+        self.clock_jumps(jump_s)
+        if trouble:
+            setattr(self.rig.pool, trouble, True)
         self.load(load, ticks)
 
     @rule(seconds=st.sampled_from([1.0, 40.0, 500.0]))
@@ -218,10 +227,12 @@ class Histories(RuleBasedStateMachine):
 
     def _check_tick(self, decision: Decision, sound: set[str]) -> None:
         """The floor, and that unknown is not zero, at the moment of a scale-in."""
+        if decision.action in CHANGES:
+            assert not self.rig.pool.down, "changed a pool that did not answer"
+            assert not self.rig.pool.partial, "changed a pool of which a part is unknown"
         if decision.action is not ScaleAction.SCALE_IN:
             return
-        assert not self.rig.pool.down
-        assert not self.rig.pool.partial
+        removed = {removal.node for removal in decision.state.removals}
         victim = decision.state.removals[-1].node
         assert victim in sound, "taken out though unknown"
         assert len(sound) - 1 >= SETTINGS.min_nodes, "under the floor"
@@ -229,7 +240,7 @@ class Histories(RuleBasedStateMachine):
             sfu = self.rig.sfus.get(node)
             runs = known.phase is NodePhase.RUNNING and (sfu is None or (not sfu.by and not sfu.sigterm))
             cold = sfu is not None and sfu.registered and not sfu.warmed_up
-            assert not runs or cold or node in sound, f"scaled in while {node} was unknown"
+            assert not runs or cold or node in sound | removed, f"scaled in while {node} was unknown"
 
 
 TestHistories = Histories.TestCase

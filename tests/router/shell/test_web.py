@@ -38,6 +38,30 @@ async def test_health_and_readiness_say_the_same_with_a_cordon_and_without_redis
     assert await answers() == [200, 200]
 
 
+async def test_placements_are_told_and_kept_while_redis_is_away_and_brought_to_it_afterwards(
+    router: Router, http: aiohttp.ClientSession, sfu: Sfu, store: FakeStore
+) -> None:
+    async def told(query: str) -> list[tuple[str, str]]:
+        rows = (await (await http.get(f"/api/placements?{query}")).json())["placements"]
+        return [(row["room"], row["identity"]) for row in rows]
+
+    before = await Player.join(router.state.announced_ws, "kitchen", "ann")
+    await until(lambda: len(store.core.placements.history) == 1, what="the history gets it")
+    store.down = True
+    await until(lambda: router.state.directory.blind)
+    during = await Player.join(router.state.announced_ws, "attic", "bob")
+    assert await told("last=9") == [("attic", "bob"), ("kitchen", "ann")]
+    assert await told("room=attic") == [("attic", "bob")]
+    assert await told("player=ann") == [("kitchen", "ann")]
+    assert router.state.assigner.standings.in_flight.joins >= 1, "counted on this router alone"
+    store.down = False
+    await until(lambda: len(store.core.placements.history) == 2, what="the history gets the other one as well")
+    assert await told("last=9") == [("attic", "bob"), ("kitchen", "ann")]
+    assert [each.room for each in store.core.placements.history] == ["attic", "kitchen"]
+    for each in (before, during):
+        await each.close()
+
+
 async def test_a_placement_is_explained(router: Router, http: aiohttp.ClientSession, sfu: Sfu) -> None:
     cordoned = await Sfu("s0", [router.state.announced_ws], load=0.0).start()
     await cordoned.cordon()

@@ -19,6 +19,7 @@ from sfu.plane.api import (
 )
 from sfu.plane.peer import MAX_SSRCS
 from shared.rtc import rtcp, rtp, vp8
+from shared.rtc.srtp import SrtpProfile
 from tests.fakes.plane_rig import Rig, vp8_payload
 
 
@@ -130,6 +131,21 @@ def test_nack_is_answered_by_rtx_with_the_original_number(rig: Rig) -> None:
     header, _, payload = rig.sent[2][-1]
     assert (header.ssrc, header.payload_type, header.timestamp) == (6001, 101, lost[0].timestamp)
     assert payload == lost[0].sequence.to_bytes(2, "big") + lost[2]
+
+
+@pytest.mark.parametrize("profile", SrtpProfile)
+def test_packets_as_long_as_gstreamer_makes_them_are_forwarded_and_sent_again(profile: SrtpProfile) -> None:
+    rig = Rig(profile=profile)
+    rig.peer(1)
+    rig.peer(2)
+    rig.produce(1, 1)
+    rig.consume(1, 2, 1)
+    frame(rig, 0, key=True, body=bytes(1400 - 12 - len(vp8_payload(body=b""))))
+    ((header, packet, _),) = rig.sent[2]
+    assert len(packet) >= 1400
+    rig.rtcp(2, rtcp.nack(sender=1, media=5001, sequences=[header.sequence]))
+    assert len(rig.sent[2][1][1]) == len(packet) + 2
+    assert rig.drops("not-sent") == 0
 
 
 def test_nack_without_rtx_is_answered_by_the_same_packet_to_the_byte(rig: Rig) -> None:

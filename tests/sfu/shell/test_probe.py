@@ -49,6 +49,14 @@ class Rig:
         assert self.probe.hidden(snapshot) == (snapshot.totals.bytes_in, snapshot.totals.bytes_out)
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine may stall for seconds; tests of what fails give less."""
+    monkeypatch.setattr(probe_end, "ANSWER_WITHIN_S", 30.0)
+    monkeypatch.setattr(probe_end, "HANDSHAKE_WITHIN_S", 30.0)
+    monkeypatch.setattr(probe_module, "FORWARDED_WITHIN_S", 30.0)
+
+
 @pytest.fixture(params=[PlaneKind.COMPILED, PlaneKind.REFERENCE])
 async def rig(request: pytest.FixtureRequest) -> AsyncIterator[Rig]:
     rig = Rig(request.param)

@@ -36,12 +36,13 @@ export function drainBlock({ people = 4 } = {}) {
   return { block, paint };
 }
 
-function drainWords({ drain, state }, { elapsed, asks, ends, cause }) {
+function drainWords({ drain, state }, { elapsed, asks, ends, lapses, cause }) {
   const inTime = (seconds) => countdown(seconds * 1000);
   const parts = [`${state === "held" ? "Held" : "Draining"} for ${inTime(elapsed)}, by ${cause}${drain.reason ? `: ${drain.reason}` : ""}.`];
   if (drain.asking) parts.push("Asks the remaining players to move.");
   else if (asks !== null) parts.push(`Asks players to move in ${inTime(asks)}.`);
   if (ends !== null) parts.push(`Killed from outside in ${inTime(ends)}.`);
+  if (lapses !== null) parts.push(`Lapses in ${inTime(lapses)} unless it is renewed.`);
   if (state === "held") parts.push("It never ends by itself.");
   return parts.join(" ");
 }

@@ -20,7 +20,8 @@ export function stateOf({ status, refused, drain, warmed_up }) {
   if (status === "TERMINATING") return "ending";
   if (refused === "stale" || refused === "missing") return "silent";
   if (status === "CORDONED") {
-    if (!drain?.exit_when_empty) return "held";
+    // A controller's cordon has a lease: it ends the node when it is empty, though the SFU itself only holds.
+    if (!drain?.exit_when_empty && (drain?.lease_left_s ?? null) === null) return "held";
     return drain.asking ? "asking" : "draining";
   }
   if (refused) return "odd";
@@ -130,6 +131,7 @@ export function drainOf({ drain, age_s }, sinceS = 0) {
     share: whole ? Math.min(1, elapsed / whole) : null,
     askShare: whole && drain.drain_max_s !== null ? drain.drain_max_s / whole : null,
     next: asks ?? ends,
+    lapses: (drain.lease_left_s ?? null) === null ? null : drain.lease_left_s - age_s - sinceS,
     cause: drain.cause === "sigterm" ? "SIGTERM" : drain.by || "an operator",
   };
 }

@@ -1,0 +1,114 @@
+"""`sluice explain`: the history of a room or a player in words and as JSON."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from control.cli.explain import told_of
+from control.cli.main import run
+from control.cli.story import ASKED, PASSED_OVER, WHY, story, why
+from router.core.assignment import Reason
+from router.core.directory import NotPlaceable
+from shared.errors import Refused
+from shared.placement_records import PlacementCandidate, PlacementRecord, PlacementReject
+from shared.store import Store
+
+
+def record(number: int, **fields: Any) -> PlacementRecord:
+    facts = {"room": "kitchen", "identity": "ann", "player": f"p{number}", "cause": "join", "reason": "chosen"}
+    facts |= {"sfu": "sfu-2", "sort_by": "load", "kind": "any", "router": "router-1"}
+    return PlacementRecord(id=f"r-{number}", **facts | fields)
+
+
+def text(who: str, *records: PlacementRecord) -> str:
+    console = Console(width=160, record=True, highlight=False)
+    console.print(story(who, records))
+    return console.export_text()
+
+
+FULL = record(
+    1,
+    candidates=(
+        PlacementCandidate(sfu="sfu-2", figure=0.12, in_flight=3, corrected=0.15),
+        PlacementCandidate(sfu="sfu-1", figure=0.2, corrected=0.2),
+        PlacementCandidate(sfu="sfu-9", passed_over="load-unknown"),
+        PlacementCandidate(sfu="sfu-4", figure=0.0, passed_over="not-warmed-up"),
+    ),
+    rejected=(PlacementReject(sfu="sfu-3", why="cordoned"), PlacementReject(sfu="sfu-5", why="stale")),
+)
+
+
+def test_a_story_has_who_was_eligible_who_was_not_and_what_decided() -> None:
+    lines = [line.split() for line in text("kitchen", FULL).splitlines()]
+    assert ["→", "sfu-2", "12.0%", "+3", "15.0%"] in lines
+    assert ["sfu-1", "20.0%", "–", "20.0%"] in lines
+    assert ["sfu-9", "unknown", "–", "unknown", "load-unknown"] in lines
+    told = text("kitchen", FULL)
+    assert "ann joined in kitchen → sfu-2" in told
+    assert "its room had no SFU; the best one by load" in told
+    assert "not eligible: sfu-3 (cordoned), sfu-5 (not heard of for 5 s)" in told
+    assert "not warmed up yet" in told
+
+
+def test_markup_in_names_is_shown_as_it_is() -> None:
+    told = text("[bold]x", record(1, room="[bold]x", identity="[red]a[/red]", sfu=""))
+    assert "[bold]x: 1 placement" in told
+    assert "[red]a[/red] joined in [bold]x → nowhere" in told
+
+
+@pytest.mark.parametrize("reason", list(Reason))
+def test_every_reason_has_a_sentence(reason: Reason) -> None:
+    assert reason in WHY
+    assert "{" not in why(record(1, reason=reason.value, room_had="sfu-1"))
+
+
+def test_wishes_and_an_ignored_limit_are_told() -> None:
+    told = why(record(1, cell="east", version="v2", limit_ignored=True, kind="cpuload"))
+    assert "prefers cell east" in told
+    assert "runs on v2" in told
+    assert "over the cpuload limit" in told
+
+
+def test_words_that_need_one_have_an_explanation() -> None:
+    plain = {NotPlaceable.CORDONED, NotPlaceable.TERMINATING, NotPlaceable.UNKNOWN_SFU}
+    assert {each.value for each in NotPlaceable if each not in plain} <= set(PASSED_OVER)
+    assert {"join", "cordoned", "asked", "lost", "failed", "resume"} <= set(ASKED)
+
+
+async def test_a_room_and_a_player_of_the_same_name_are_told_in_the_historys_order(redis_url: str, fleet: str) -> None:
+    store = Store(redis_url, fleet=fleet)
+    await store.push_placements(
+        [record(1, room="ann", identity="bob"), record(2), record(3, identity="cem"), record(4, room="ann")]
+    )
+    assert [each.id for each in await told_of(store, "ann", last=9)] == ["r-4", "r-2", "r-1"]
+    assert [each.id for each in await told_of(store, "kitchen", last=1)] == ["r-3"]
+    assert [each.id for each in await told_of(store, "p2", last=5)] == ["r-2"]
+    with pytest.raises(Refused, match="nobody"):
+        await told_of(store, "nobody", last=5)
+    await store.close()
+
+
+async def _push(redis_url: str, fleet: str) -> None:
+    store = Store(redis_url, fleet=fleet)
+    await store.push_placements([FULL])
+    await store.close()
+
+
+def test_json_is_the_records(redis_url: str, fleet: str, capsys: pytest.CaptureFixture[str]) -> None:
+    import asyncio
+
+    asyncio.run(_push(redis_url, fleet))
+    assert run(["explain", "kitchen", "--redis", redis_url, "--fleet", fleet, "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["who"] == "kitchen"
+    assert answer["placements"][0]["candidates"][0] == {
+        "sfu": "sfu-2",
+        "figure": 0.12,
+        "in_flight": 3,
+        "corrected": 0.15,
+    }
+    assert run(["explain", "attic", "--redis", redis_url, "--fleet", fleet]) == 1
