@@ -68,11 +68,12 @@ async def test_probing_is_answered_and_viewers_answer_ours(browser: BrowserConte
 
     async def highest_layer() -> dict[str, Any] | None:
         sending: dict[str, Any] = await ada.page.evaluate(SENDING)
-        return sending if sending["frames"].get("h", 0) >= 2 and sending["estimate"] > 2 * START_BPS else None
+        # Measured by our feedback: what is told by REMB alone goes to the cap and stays there.
+        measured = 2 * START_BPS < sending["estimate"] < 700 * CAP_KBPS
+        return sending if sending["frames"].get("h", 0) >= 2 and measured else None
 
-    sending = await until(highest_layer, "the highest layer is sent")
+    sending = await until(highest_layer, "the highest layer is sent, within a measured estimate")
     assert sending["negotiated"]
-    assert sending["estimate"] < 700 * CAP_KBPS, "measured by its feedback, not believed from REMB"
 
     async def bob_sees() -> bool:
         return any(each.kind == "video" and each.frames_decoded >= 2 for each in await bob.received())
