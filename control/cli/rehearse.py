@@ -6,9 +6,11 @@ from cyclopts import App
 
 from control.cli.output import out, print_json, step
 from control.cli.report import report_table
+from control.cli.scale_report import scale_report
 from control.config import SMALL, TWELVE, Crowd, FleetSize
 from control.core.rehearsal import Kind
 from control.shell.rehearsal import rehearse
+from control.shell.scale_rehearsal import rehearse_scale
 
 app = App(
     name="rehearse",
@@ -60,6 +62,27 @@ async def roll(*, size: FleetSize = SMALL, crowd: Crowd = TWELVE, json: bool = F
         Print the report as JSON.
     """
     return await _run(Kind.ROLL, size, crowd, json=json)
+
+
+@app.command
+async def scale(*, size: FleetSize = SMALL, tick_s: float = 1.0, seed: int = 1, json: bool = False) -> int:
+    """Let the load grow until a node is launched, and shrink until one is drained and ended.
+
+    Parameters
+    ----------
+    tick_s
+        Seconds of the autoscaler's tick, which is 30 s in earnest; cooldown and streaks are compressed with it.
+    seed
+        Seed of everything that is drawn.
+    json
+        Print the report as JSON.
+    """
+    report = await rehearse_scale(size=size, tick_s=tick_s, seed=seed, say=step)
+    if json:
+        print_json(report)
+    else:
+        out.print(scale_report(report))
+    return 0 if report.passed else 1
 
 
 async def _run(kind: Kind, size: FleetSize, crowd: Crowd, *, json: bool) -> int:
