@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
+from pathlib import Path
 
 import msgspec
 import pytest
 
 from control.cli.output import out
+from control.cli.scale_plot import check_plot, plot_scale
 from control.cli.scale_report import scale_report
 from control.core.autoscaler import Cordon, Decision, Launch, Terminate
 from control.core.autoscaler.line import effect_line, tick_line
@@ -321,3 +323,19 @@ def test_people_are_told_the_story_and_the_first_broken_promise(capsys: pytest.C
         assert words in good
     out.print(scale_report(judged(replace(seen(), evicted=["bot-3"], stuck="stuck here"))))
     assert "not kept stuck here" in capsys.readouterr().out
+
+
+def test_the_picture_marks_what_happened_and_shows_the_cpu_beside_the_streams() -> None:
+    figure = plot_scale(judged(seen()))
+    words = {text.get_text() for axes in figure.axes for text in axes.texts}
+    assert {"launch", "first packet", "capacity", "first room", "cordon", "move", "end"} <= words
+    legend = figure.axes[1].get_legend()
+    assert legend is not None
+    assert {"streams", "CPU", "egress", "mean load"} == {text.get_text() for text in legend.get_texts()}
+
+
+def test_a_picture_that_can_not_be_written_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    check_plot(tmp_path / "it.png")
+    for bad in (tmp_path / "it.gif", tmp_path / "nowhere" / "it.png"):
+        with pytest.raises(BadSetting):
+            check_plot(bad)

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+import signal
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from control.cli.main import INTERRUPTED
+from control.shell.pools.proc import marked
+from control.shell.pools.process import MARK
 from tests.integration.test_rehearse import rehearse
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
@@ -41,3 +48,25 @@ async def test_load_brings_a_node_and_its_end_takes_one_and_nobody_is_cut() -> N
     full: Any = report["all_parts"]
     assert (full["changed"], cpu["changed"], cpu["hot_ticks"]) == ("scale-out", "", 0)
     assert 0 < cpu["peak"] < 0.65
+
+
+async def test_a_rehearsal_that_is_ended_leaves_no_node_behind() -> None:
+    command = [sys.executable, "-m", "control.cli.main", "rehearse", "scale", "--sfus", "2"]
+    process = await asyncio.create_subprocess_exec(*command, stderr=asyncio.subprocess.PIPE)
+    assert process.stderr is not None
+    place = ""
+    async for line in process.stderr:
+        if "scaling by" in line.decode():
+            place = str(Path(line.decode().split()[-1]).parent)
+            break
+    assert len(nodes(place)) == 2
+    process.send_signal(signal.SIGTERM)
+    _, said = await process.communicate()
+    assert process.returncode == INTERRUPTED, said.decode()
+    assert nodes(place) == []
+    assert not Path(place).exists()
+
+
+def nodes(place: str) -> list[int]:
+    """The processes of a pool whose state is kept below this directory."""
+    return [pid for pid, mark in marked(MARK) if place and mark.startswith(f"{place}/")]
