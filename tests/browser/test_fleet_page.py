@@ -76,8 +76,8 @@ async def report_for_ever(many: Demo, state: SfuState) -> None:
 async def test_a_few_sfus_are_cards_with_the_part_that_binds(browser: BrowserContext, live: Fleet) -> None:
     page = await browser.new_page()
     await page.goto(f"{live.page}fleet.html")
-    await page.wait_for_selector(".sfu-card .part[data-binds]")
-    card = page.locator(".sfu-card").first
+    card = page.locator(".sfu-card:has(.part[data-binds])").first
+    await card.wait_for()
     assert await card.locator(".part").count() == 3
     assert "of 700 Mbit/s" in str(await card.text_content())
     assert await page.locator(".tile-sfu").count() == 0
