@@ -114,7 +114,7 @@ def _nodes(axes: Axes, report: ScaleReport) -> None:
         at, capacity, coming, going, step="post", colors=(CAPACITY, WARMING, DRAINING),
         labels=("capacity", "coming up", "draining"),
     )  # fmt: skip
-    axes.set_ylim(0, report.nodes + 1.6)
+    axes.set_ylim(0, report.nodes + 2.4)
     axes.set_yticks(range(report.nodes + 2))
     axes.set_xlabel("seconds")
     _dress(axes, "nodes")

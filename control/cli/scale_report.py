@@ -71,9 +71,8 @@ def _alike(row: TickRow, other: TickRow | None) -> bool:
 
 def _tick(row: TickRow) -> tuple[str, str, str, str, str, str, str, Text]:
     mean = "unknown" if row.mean is None else f"{row.mean:.2f}"
-    nodes = (
-        f"{row.capacity}" + (f"+{row.warming}" if row.warming else "") + (f"-{row.draining}" if row.draining else "")
-    )
+    others = {"+": row.warming, "?": row.unknown, "-": row.draining}
+    nodes = str(row.capacity) + "".join(f" {sign}{count}" for sign, count in others.items() if count)
     done = "" if row.action in ("none", "") else f"{row.action}: {row.reason.replace('-', ' ')}"
     return (
         mean,

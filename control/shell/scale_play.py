@@ -35,6 +35,7 @@ async def _grow(stage: ScaleStage) -> None:
     await stage.all_hear()
     await stage.decided(ScaleAction.SCALE_OUT, ticks=stage.plan.settings().scale_out_window)
     launched = await stage.decided(ScaleAction.LAUNCHED, within_s=LAUNCH_TIMEOUT_S)
+    await stage.ticks(1)  # the controller stores first and logs then: its line is certainly there with the next tick
     await _open_room(stage, "newcomers")
     await stage.until(
         lambda: all(each.sfu != launched for each in stage.recorder.state.newcomers),

@@ -27,10 +27,11 @@ async def rehearse_scale(*, size: FleetSize, tick_s: float, seed: int, say: Call
         raise BadSetting(setting="--routers", detail="must be at least 1")
     plan = Plan(nodes=size.sfus, tick_s=tick_s)
     began = time.monotonic()
-    async with scale_stage(plan, size=size, seed=seed, say=say) as stage, StallMeter() as stall:
+    async with scale_stage(plan, size=size, seed=seed, say=say) as stage:
         server = await server_name(stage.fleet.redis_url)
         seen = Seen(began_at=stage.began_at, began=stage.began)
-        await play(stage, seen)
+        async with StallMeter() as stall:
+            await play(stage, seen)
         await _collect(stage, seen)
         setting = Setting(
             settings=plan.settings(),
