@@ -14,7 +14,9 @@ cdef extern from *:
     #include <poll.h>
     #include <pthread.h>
     #include <signal.h>
+    #include <sched.h>
     #include <sys/eventfd.h>
+    #include <sys/resource.h>
     #include <sys/socket.h>
     #include <netinet/in.h>
     #include <netinet/udp.h>
@@ -96,6 +98,15 @@ cdef extern from *:
     ctypedef unsigned long pthread_t
     ctypedef struct sigset_t:
         pass
+    struct sched_param:
+        int sched_priority
+    int SCHED_FIFO, SCHED_RR, PRIO_PROCESS
+    int sched_getscheduler(int task) noexcept nogil
+    int sched_getparam(int task, sched_param *parameters) noexcept nogil
+    int sched_setparam(int task, const sched_param *parameters) noexcept nogil
+    int getpriority(int which, unsigned int who) noexcept nogil
+    int setpriority(int which, unsigned int who, int nice) noexcept nogil
+
     int SIG_SETMASK
     int sigfillset(sigset_t *signals) noexcept nogil
     int pthread_sigmask(int how, const sigset_t *signals, sigset_t *before) noexcept nogil
