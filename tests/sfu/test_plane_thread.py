@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import select
 import socket
@@ -15,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.stats import resident_bytes
 from sfu.config import SfuConfig
 from sfu.plane import symbols
 from sfu.plane.api import (
@@ -327,6 +329,30 @@ def test_peers_may_vanish_at_any_moment() -> None:
         b.frame([1000])
         until(lambda: b.drops().get("unknown-ssrc", 0) >= 1)
         assert b.plane.snapshot().consumers == ()
+
+
+def test_peers_that_are_gone_leave_no_memory_behind() -> None:
+    """Of 10,000: not even a block of the smallest size each."""
+    with bench(viewers=1) as b:
+        rng = random.Random(1)
+
+        def come_and_go(numbers: range) -> None:
+            for number in numbers:
+                profile = list(SrtpProfile)[number % len(SrtpProfile)]
+                key, salt = (rng.randbytes(length) for length in LENGTHS[profile])
+                b.plane.add_peer(number)
+                b.plane.set_address(number, ("127.0.0.1", 9), now=time.monotonic())
+                b.plane.set_keys(number, SrtpKeys(profile, key, salt, key, salt), now=time.monotonic())
+                assert b.consume(number, number)
+                if number % 50 == 0:
+                    b.frame([1000] * 7, key=True)
+                b.plane.remove_peer(number)
+            b.hear()
+
+        come_and_go(range(10_000, 22_000))
+        before = resident_bytes(os.getpid())
+        come_and_go(range(22_000, 32_000))
+        assert resident_bytes(os.getpid()) - before < 10_000 * 32
 
 
 def test_starting_twice_is_refused_and_stopping_twice_is_not() -> None:
