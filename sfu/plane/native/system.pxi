@@ -14,7 +14,6 @@ cdef extern from *:
     #include <poll.h>
     #include <pthread.h>
     #include <signal.h>
-    #include <sched.h>
     #include <sys/eventfd.h>
     #include <sys/resource.h>
     #include <sys/socket.h>
@@ -98,12 +97,7 @@ cdef extern from *:
     ctypedef unsigned long pthread_t
     ctypedef struct sigset_t:
         pass
-    struct sched_param:
-        int sched_priority
-    int SCHED_FIFO, SCHED_RR, PRIO_PROCESS
-    int sched_getscheduler(int task) noexcept nogil
-    int sched_getparam(int task, sched_param *parameters) noexcept nogil
-    int sched_setparam(int task, const sched_param *parameters) noexcept nogil
+    int PRIO_PROCESS
     int getpriority(int which, unsigned int who) noexcept nogil
     int setpriority(int which, unsigned int who, int nice) noexcept nogil
 

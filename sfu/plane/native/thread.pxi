@@ -227,15 +227,9 @@ cdef void plane_wait(Engine *engine) noexcept nogil:
 
 cdef void go_first() noexcept nogil:
     """Before Python's threads, where we may: a handshake or a look at the tables takes them a millisecond, and the plane
-    seldom more than that. 0 is the calling thread, to Linux."""
-    cdef sched_param parameters
-    cdef int policy = sched_getscheduler(0)
-    if policy == SCHED_RR or policy == SCHED_FIFO:
-        sched_getparam(0, &parameters)
-        parameters.sched_priority += 1
-        sched_setparam(0, &parameters)
-    else:
-        setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) - 10)
+    seldom more than that. Five steps are three times the weight: even a plane that needs the whole core leaves Python a
+    quarter of it, to answer checks and to drain. A real-time priority would leave nothing. 0 is this thread, to Linux."""
+    setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) - 5)
 
 
 cdef void *plane_run(void *argument) noexcept nogil:
