@@ -42,6 +42,7 @@ sys.exit(pytest.main(sys.argv[2:]))
 PYTHON
 "$python" sanitized.py fuzz "$@"
 # What was freed is kept from use for a while, so resident memory says nothing here. Paths of fragments and long runs are
-# another process' in a network namespace.
-PYTHONPATH=$work "$python" sanitized.py tests -q -p no:cacheprovider tests/sfu/test_plane_thread.py tests/sfu/test_plane_narrow_path.py \
+# another process' in a network namespace. A report goes past Python to the standard error, which must not be kept from us.
+PYTHONPATH=$work "$python" sanitized.py tests -q -p no:cacheprovider --capture=sys \
+    tests/sfu/test_plane_thread.py tests/sfu/test_plane_narrow_path.py \
     --deselect tests/sfu/test_plane_thread.py::test_peers_that_are_gone_leave_no_memory_behind
