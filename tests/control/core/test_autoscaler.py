@@ -593,6 +593,15 @@ def test_an_empty_pool_whose_first_nodes_come_to_nothing_gets_others() -> None:
     assert len(it.done("launch")) >= 3
 
 
+def test_a_first_node_that_came_to_nothing_and_can_not_be_ended_holds_up_no_other() -> None:
+    it = Rig(nodes=0)
+    it.pool.launches_warm = False
+    it.until(ScaleAction.SCALE_OUT)
+    it.pool.stuck = {it.done("launch")[0].node}
+    it.pool.launches_warm = True
+    assert it.ticks(45)[-1].figures.capacity == 3
+
+
 # --- what the platform calls failed ---
 
 
