@@ -598,6 +598,7 @@ def test_a_first_node_that_came_to_nothing_and_can_not_be_ended_holds_up_no_othe
     it.pool.launches_warm = False
     it.until(ScaleAction.SCALE_OUT)
     it.pool.stuck = {it.done("launch")[0].node}
+    it.until(ScaleAction.SCALE_OUT)
     it.pool.launches_warm = True
     assert it.ticks(45)[-1].figures.capacity == 3
 
