@@ -69,6 +69,8 @@ class RouterConfig:
     """For how many seconds it is left out, while there is another."""
     dev_tokens: bool = False
     """Give player tokens to anybody who asks `POST /api/dev-token`: for trying it out, never in production."""
+    api_open: bool = False
+    """Answer everybody at `/api`, with the names of players and rooms; off: only with an operator's token."""
     resume_window_s: float = 25.0
     """Seconds for which a session whose websocket was lost may be resumed."""
     max_players: int = 20_000

@@ -25,9 +25,9 @@ const history = new Map();
 let rows = [];
 let painted = 0;
 
-const feed = new Feed(learn);
+const feed = new Feed(learn, () => operator.token);
 const drawer = new Drawer($("drawer"), { act: (verb, row) => operator.command(verb, row), changed: choose });
-const operator = new Operator($("operator"), () => later());
+const operator = new Operator($("operator"), () => { feed.hurry("fleet"); later(); });
 const open = (sfu, from) => drawer.open(sfu, from);
 const view = {
   overview: overview($("overview"), { toggle }),
@@ -77,7 +77,7 @@ function paint() {
   const { fleet, trouble, stayers, placements: placed, scaling: scaled, drains: reports, open: opened } = feed.known;
   text($("trouble"), trouble);
   $("trouble").hidden = !trouble;
-  if (!fleet) return trouble && say("Not reachable", "bad");
+  if (!fleet) return trouble && say(feed.known.closed ? "For operators" : "Not reachable", "bad");
   const since = (performance.now() - feed.known.at) / 1000;
   const nowAt = fleet.now_at + since;
   sayWhoAnswers(fleet, trouble);
@@ -126,7 +126,7 @@ function steady() {
 }
 
 function sayWhoAnswers({ router, store_up }, trouble) {
-  if (trouble) say("Not reachable", "bad");
+  if (trouble) say(feed.known.closed ? "For operators" : "Not reachable", "bad");
   else say(store_up ? `As seen by ${router}` : `As seen by ${router}; Redis is away`, store_up ? "good" : "warn");
 }
 

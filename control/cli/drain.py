@@ -15,7 +15,7 @@ from control.cli.tables import drains_table, players_table
 from control.config import HERE, Where
 from control.core.fleetview import SfuRow, sfu_row
 from control.shell.operations import command, known_state, open_store, players_on, state_of
-from control.shell.target import find_target
+from control.shell.target import find_target, known_secret
 from shared.records import CommandVerb, DrainReport
 from shared.store.store import Store
 
@@ -30,7 +30,7 @@ class Remaining(msgspec.Struct, frozen=True, kw_only=True):
     sfu: SfuRow | None
     """None: it has ended."""
     players: list[dict[str, Any]] | None
-    """None: no router answered."""
+    """None: no router answered, or none without the fleet's secret."""
     report: DrainReport | None = None
 
 
@@ -68,30 +68,30 @@ async def drain(
     json
         Print JSON; with `--watch` one document a change.
     """
-    target = find_target(where)
+    target, secret = find_target(where), known_secret(where)
     async with open_store(target) as store, aiohttp.ClientSession() as session:
         await known_state(store, sfu)
         before = await store.read_drain_reports(1)
         await command(store, CommandVerb.DRAIN, sfu, reason=reason, wait=wait)
         if watch:
-            await _follow(store, session, sfu, before=before, json=json)
+            await _follow(store, session, sfu, secret=secret, before=before, json=json)
         else:
-            _show(await _look(store, session, sfu), json=json)
+            _show(await _look(store, session, sfu, secret=secret), json=json)
 
 
-async def _look(store: Store, session: aiohttp.ClientSession, sfu: str) -> Remaining:
+async def _look(store: Store, session: aiohttp.ClientSession, sfu: str, *, secret: str) -> Remaining:
     state = await state_of(store, sfu)
     if state is None:
         return Remaining(sfu=None, players=[])
-    return Remaining(sfu=sfu_row(state), players=await players_on(store, session, sfu))
+    return Remaining(sfu=sfu_row(state), players=await players_on(store, session, sfu, secret=secret))
 
 
 async def _follow(
-    store: Store, session: aiohttp.ClientSession, sfu: str, *, before: list[DrainReport], json: bool
+    store: Store, session: aiohttp.ClientSession, sfu: str, *, secret: str, before: list[DrainReport], json: bool
 ) -> None:
     shown: Any = None
     with Live(console=out, auto_refresh=False, transient=json) as live:
-        while (now := await _look(store, session, sfu)).sfu is not None:
+        while (now := await _look(store, session, sfu, secret=secret)).sfu is not None:
             who = [player.get("player") for player in now.players or []]
             if json and shown != (now.sfu.status, who):
                 print_json(now)
@@ -133,5 +133,5 @@ def _table(now: Remaining) -> Group:
     assert now.sfu is not None
     head = f"{now.sfu.sfu} is {now.sfu.status}: {now.sfu.drain}"
     if now.players is None:
-        return Group(head, "no router answers, so who is on it is not known")
+        return Group(head, "no router says who is on it: none answers, or they want the fleet's secret (SLUICE_SECRET)")
     return Group(head, players_table(now.players) if now.players else "nobody is on it any more")

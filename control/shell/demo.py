@@ -55,7 +55,7 @@ class Demo:
 
 @asynccontextmanager
 async def demo(
-    *, sfus: int, players: int, port: int, seed: int, say: Callable[[str], None] = lambda _: None
+    *, sfus: int, players: int, port: int, seed: int, api_open: bool = True, say: Callable[[str], None] = lambda _: None
 ) -> AsyncIterator[Demo]:
     """A demo fleet, ended with everything it started. Raises `EmbeddedFailed`, or `OSError` when the port is taken."""
     secret = secrets.token_hex(32)
@@ -65,8 +65,9 @@ async def demo(
     try:
         say(f"Redis on port {server.port}")
         config = RouterConfig(
-            router="router-1", ws_port=0, http_port=port, redis=server.url, fleet=FLEET, secret=secret, version="demo"
-        ).check()
+            router="router-1", ws_port=0, http_port=port, redis=server.url, fleet=FLEET, secret=secret, version="demo",
+            api_open=api_open,
+        ).check()  # fmt: skip
         store = Store(server.url, fleet=FLEET)
         fleet = DemoFleet(sfus=sfus, rng=rng, now=time.monotonic(), epoch=int(time.time()))
         router = Router(config, Store(server.url, fleet=FLEET))

@@ -150,6 +150,7 @@ class Fleet:
             announced_http=f"http://{host}:{http_port}",
             redis=self.redis_url,
             fleet=self.spec.fleet,
+            api_open=True,
         )
         self.routers[name] = program = await start_program(
             "router",

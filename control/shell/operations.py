@@ -23,10 +23,13 @@ from shared.messages.codes import Refusal
 from shared.records import CommandVerb, ExitOrder, ExitScope, SfuState, sfu_id
 from shared.store.answers import Wake, WakeKind
 from shared.store.store import Store
+from shared.tokens import MAX_NAME, OperatorClaims, issue
 
 APPLIED_WITHIN_S = 10.0
 """A command passes one sync interval (1 s), one message to the SFU and one back; ten times that is a fault."""
 LOOK_EVERY_S = 0.1
+READER_TTL_S = 60.0
+"""Of a token that is used at once."""
 
 
 @asynccontextmanager
@@ -126,10 +129,19 @@ async def wait_gone(store: Store, sfus: Sequence[str], *, within_s: float) -> No
         await asyncio.sleep(LOOK_EVERY_S)
 
 
-async def players_on(store: Store, session: aiohttp.ClientSession, sfu: str) -> list[dict[str, Any]] | None:
-    """Who publishes to an SFU and what each one said of it, over all routers; None when no router answers."""
+def reader_token(secret: str) -> str:
+    """A token to ask routers with that tell operators only."""
+    return issue(OperatorClaims(operator=operator()[:MAX_NAME]), secret=secret, now_at=time.time(), ttl_s=READER_TTL_S)
+
+
+async def players_on(
+    store: Store, session: aiohttp.ClientSession, sfu: str, *, secret: str = ""
+) -> list[dict[str, Any]] | None:
+    """Who publishes to an SFU and what each one said of it, over all routers; None when none answers, or none without
+    the fleet's secret."""
+    token = reader_token(secret) if secret else ""
     urls = [f"{router.http}/api/sfus/{quote(sfu, safe='')}/players" for router in await store.read_routers()]
-    answers = await asyncio.gather(*(get_json(session, url) for url in urls))
+    answers = await asyncio.gather(*(get_json(session, url, token=token) for url in urls))
     known = [answer["players"] for answer in answers if answer is not None]
     return sorted((player for players in known for player in players), key=_by_room) if known else None
 

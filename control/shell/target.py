@@ -32,6 +32,14 @@ def find_target(where: Where, *, runs: Path | None = None) -> Target:
     return Target(redis=run.redis, fleet=run.fleet)
 
 
+def known_secret(where: Where, *, runs: Path | None = None) -> str:
+    """The fleet's secret, or empty: for commands that can do without it."""
+    try:
+        return find_secret(where, runs=runs)
+    except BadSetting:
+        return ""
+
+
 def find_secret(where: Where, *, runs: Path | None = None) -> str:
     """The fleet's secret. Raises `BadSetting` when nobody has said it."""
     if where.secret:

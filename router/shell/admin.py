@@ -58,11 +58,11 @@ class Admin:
 
     async def _whoami(self, request: web.Request) -> web.Response:
         """Whose token this is: lets the page say so before anything is done with it."""
-        return _answer({"operator": self._operator(request, "whoami")})
+        return _answer({"operator": self.operator(request, "whoami")})
 
     async def _command(self, request: web.Request) -> web.Response:
         verb = CommandVerb(request.path.rpartition("/")[2])
-        by = self._operator(request, verb.value)
+        by = self.operator(request, verb.value)
         sfu = request.match_info["sfu"]
         if no := self._pace.take(by, now=self._state.mono()):
             self._deny(verb, sfu, by, no)
@@ -82,7 +82,7 @@ class Admin:
         log.info("[admin] command %s", fields(**said, command=command.command, remote=request.remote))
         return _answer({"sfu": sfu, "verb": verb.value, "by": by, "command": command.command}, status=202)
 
-    def _operator(self, request: web.Request, verb: str) -> str:
+    def operator(self, request: web.Request, verb: str) -> str:
         """Who asks, by the token. Raises the HTTP answer when it is no operator's."""
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
         try:

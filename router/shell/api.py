@@ -2,30 +2,48 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from aiohttp import web
 
 from router.core.room import Room
 from router.core.sessions import Session
+from router.shell.readings import Readings
 from router.shell.state import RouterState
 from shared.errors import BadToken, StoreUnavailable
 from shared.placement_records import PlacementRecord
+from shared.records import DrainReport
 from shared.store.placements import is_about
 from shared.tokens import MAX_NAME, PlayerClaims, issue
 
 DEV_TOKEN_TTL_S = 3600.0
 MAX_LISTED = 1000
 """Rows of an answer at most."""
+MAX_DRAINS = 100
+STEPS = (50, MAX_LISTED)
+"""How many placements are read; of what is read, an answer has as many as were asked for."""
+
+
+class About(NamedTuple):
+    """Which placements are asked for: at most so many, of a room and of a player if named."""
+
+    most: int
+    room: str
+    player: str
 
 
 class Api:
     """Handlers under `/api`."""
 
-    def __init__(self, state: RouterState) -> None:
+    def __init__(self, state: RouterState, readers: asyncio.Semaphore) -> None:
+        """`readers`: who of those that read the store for the API may do so now."""
         self._state = state
+        self._readers = readers
+        self._placed = Readings(self._read_placements, clock=lambda: state.mono(), gate=readers)
+        self._drained = Readings(self._read_drains, clock=lambda: state.mono(), gate=readers)
 
     def add_to(self, app: web.Application) -> None:
         """Add the routes."""
@@ -108,7 +126,8 @@ class Api:
 
     async def _stored(self, name: str) -> Room | None:
         try:
-            record = await self._state.need_store("read_room").read_room(name)
+            async with self._readers:
+                record = await self._state.need_store("read_room").read_room(name)
         except StoreUnavailable:
             return None
         if not record.version:
@@ -130,7 +149,7 @@ class Api:
             return _answer({"error": "last must be a number"}, status=400)
         wanted = {"room": query.get("room", "")[:MAX_NAME], "player": query.get("player", "")[:MAX_NAME]}
         try:
-            stored = await state.need_store("read_placements").read_placements(last, **wanted)
+            stored = await self._placed.of(About(next(step for step in STEPS if step >= last), **wanted))
             here = state.placements.unsent
         except StoreUnavailable:
             stored, here = [], state.placements.last(MAX_LISTED)
@@ -144,6 +163,12 @@ class Api:
             }
         )
 
+    async def _read_placements(self, about: About) -> list[PlacementRecord]:
+        store = self._state.need_store("read_placements")
+        # Those that are on their way there may have arrived before somebody asks again, and must not be missing then.
+        on_their_way = self._state.placements.unsent
+        return [*on_their_way, *await store.read_placements(about.most, room=about.room, player=about.player)]
+
     async def _routers(self, _: web.Request) -> web.Response:
         """The fleet's routers, for clients that look for another one."""
         return _answer({"router": self._state.config.router, "routers": [_row(r) for r in self._state.routers]})
@@ -151,10 +176,13 @@ class Api:
     async def _drains(self, _: web.Request) -> web.Response:
         """The last drains of the fleet, newest first."""
         try:
-            reports = await self._state.need_store("read_drain_reports").read_drain_reports(100)
+            reports = await self._drained.of(MAX_DRAINS)
         except StoreUnavailable as error:
             return _answer({"error": error.code}, status=503)
         return _answer({"drains": [_row(report) for report in reports]})
+
+    async def _read_drains(self, most: int) -> list[DrainReport]:
+        return await self._state.need_store("read_drain_reports").read_drain_reports(most)
 
     async def _dev_token(self, request: web.Request) -> web.Response:
         """A player token for anybody, when the setting allows it."""

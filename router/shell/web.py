@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 
 from aiohttp import web
@@ -11,34 +12,28 @@ from router.core.directory import NotPlaceable
 from router.shell.admin import Admin
 from router.shell.api import Api
 from router.shell.feed import Feed
+from router.shell.gate import Gate
 from router.shell.links import Links
 from router.shell.pages import Pages, web_root
+from router.shell.readings import AT_ONCE
 from router.shell.scaling import ScalingApi
 from router.shell.state import RouterState
 from shared.http import make_app
 from shared.records import SfuStatus
 
 
-@web.middleware
-async def cors(
-    request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
-) -> web.StreamResponse:
-    """Pages of any origin may read the API, and nothing else."""
-    response = await handler(request)
-    if request.path.startswith("/api/") and request.method in ("GET", "HEAD"):
-        response.headers["Access-Control-Allow-Origin"] = "*"
-    return response
-
-
 def router_app(state: RouterState, links: Links, *, ready: Callable[[], bool]) -> web.Application:
     """The application."""
     app = make_app(ready=ready, registry=state.metrics.registry)
-    app.middlewares.append(cors)
+    admin, readers = Admin(state), asyncio.Semaphore(AT_ONCE)
+    gate = Gate(admin, is_open=state.config.api_open)
+    app.middlewares.append(gate.before)
     app.middlewares.append(_fresh_gauges(state, links))
-    Api(state).add_to(app)
+    Api(state, readers).add_to(app)
     Feed(state).add_to(app)
-    ScalingApi(state).add_to(app)
-    Admin(state).add_to(app)
+    ScalingApi(state, readers).add_to(app)
+    admin.add_to(app)
+    gate.add_to(app)
     Pages(web_root()).add_to(app)
     return app
 
@@ -72,6 +67,7 @@ def set_gauges(state: RouterState, links: Links) -> None:
     statuses, reasons = dict.fromkeys(SfuStatus, 0), dict.fromkeys(NotPlaceable, 0)
     for view in state.directory.views(now=state.mono()):
         statuses[view.status] += 1
+        metrics.release(view.state.version)
         if view.refused is not None:
             reasons[view.refused] += 1
     for status, count in statuses.items():

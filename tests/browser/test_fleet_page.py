@@ -137,6 +137,20 @@ async def test_a_drain_from_the_page_shows_who_stays_and_why(browser: BrowserCon
     assert await page.locator("#drawer .verbs button").all_text_contents() == ["Uncordon"]
 
 
+async def test_where_the_api_is_not_open_the_page_tells_an_operator_and_nobody_else(browser: BrowserContext) -> None:
+    async with demo(sfus=3, players=2, port=0, seed=5, api_open=False) as running:
+        page = await browser.new_page()
+        await page.goto(running.page)
+        await page.wait_for_selector("#trouble:has-text('only operators')")
+        assert await page.locator(".sfu-card").count() == 0
+        await sign_in(page, running.token)
+        await wait_true(page, "document.querySelectorAll('.sfu-card').length >= 3")
+        await page.wait_for_selector("#trouble", state="hidden")
+        await page.reload()
+        await wait_true(page, "document.querySelectorAll('.sfu-card').length >= 3")
+        await page.close()
+
+
 async def test_many_sfus_are_tiles_that_can_be_found(browser: BrowserContext, many: Demo) -> None:
     page = await tiles_of(browser, many)
     assert await page.locator(".sfu-card").count() == 0

@@ -225,7 +225,9 @@ class RouterProcess:
         """Start it; `wait_up` before using it, so that several start at the same time."""
         values = {"router": router, "redis": redis, "fleet": fleet, "ws_port": 0, "http_port": 0, "secret": SECRET}
         flags = []
-        for name, value in (values | {"sync_interval_s": 0.2, "closing_spread_s": 0.5} | settings).items():
+        for name, value in (
+            values | {"sync_interval_s": 0.2, "closing_spread_s": 0.5, "api_open": True} | settings
+        ).items():
             flag = "--" + name.replace("_", "-")
             flags += [flag] if value is True else [flag, str(value)]
         environment = {key: value for key, value in os.environ.items() if not key.startswith("SLUICE_")}

@@ -26,6 +26,7 @@ def config(**settings: Any) -> RouterConfig:
         "closing_spread_s": 0.0,
         "max_players": 40,
         "dev_tokens": True,
+        "api_open": True,
     }
     return RouterConfig(**(quick | settings)).check()
 

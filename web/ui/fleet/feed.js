@@ -2,44 +2,52 @@
 
 const TIMEOUT_MS = 4000;
 /** How often what is asked for [ms]; a big fleet's rows come half as often. */
-export const EVERY_MS = { fleet: 1000, bigFleet: 2000, placements: 2000, scaling: 3000, stayers: 3000, open: 2000, drains: 15_000, rooms: 5000 };
+export const EVERY_MS = { fleet: 1000, bigFleet: 2000, placements: 2000, scaling: 3000, stayers: 3000, open: 2000, drains: 15_000, rooms: 5000, locked: 5000 };
 const BIG = 60;
 /** Draining SFUs whose players are asked for in one round. */
 const STAYERS_A_ROUND = 6;
 
+/** No token, one that is no operator's, too many of them. */
+const NOT_TOLD = new Set([401, 403, 429]);
+const FOR_OPERATORS = "This router tells only operators about the fleet: use “Act as operator” above.";
+const EXPIRED = "This router no longer takes your token: forget it, and enter a new one.";
 const WHY = {
+  401: "Only operators are told.",
+  403: "Only operators are told.",
   404: "This router's version keeps no record of scaling.",
   503: "Redis is away, so the record of scaling can't be read.",
 };
 
-async function get(base, path) {
-  const response = await fetch(new URL(path, base), { signal: AbortSignal.timeout(TIMEOUT_MS) });
+async function get(base, path, token) {
+  const headers = token ? { Authorization: `Bearer ${token}` } : {};
+  const response = await fetch(new URL(path, base), { headers, signal: AbortSignal.timeout(TIMEOUT_MS) });
   if (!response.ok) throw Object.assign(new Error(`${path} answered ${response.status}`), { status: response.status });
   return response.json();
 }
 
 export class Feed {
-  /** What is known; replaced piece by piece. `fleet` is null until the first answer. */
-  known = { fleet: null, at: 0, trouble: "", placements: null, scaling: undefined, drains: [], stayers: new Map(), open: null, rooms: null };
+  /** What is known; replaced piece by piece. `fleet` is null until the first answer. `closed`: routers tell operators only. */
+  known = { fleet: null, at: 0, trouble: "", closed: false, placements: null, scaling: undefined, drains: [], stayers: new Map(), open: null, rooms: null };
   /** The SFU whose players and rooms are wanted; SFUs whose players are; whether rooms are. */
   wanted = { open: "", stayers: [], rooms: false };
   #told;
+  #token;
   #due = {};
   #turn = 0;
   #big = false;
+  /** The last answer was that we are not told: nothing else is asked for until we are. */
+  #locked = false;
 
-  constructor(told) {
+  /** `told` hears what is known after each round; `token` gives the operator's, or null. */
+  constructor(told, token) {
     this.#told = told;
+    this.#token = token;
   }
 
   /** Never returns. */
   async run() {
     for (;;) {
-      const jobs = [];
-      if (this.#is("fleet", this.#big ? EVERY_MS.bigFleet : EVERY_MS.fleet)) jobs.push(this.#fleet());
-      for (const name of ["placements", "scaling", "drains", "stayers"]) if (this.#is(name, EVERY_MS[name])) jobs.push(this[`_${name}`]());
-      if (this.wanted.open && this.#is("open", EVERY_MS.open)) jobs.push(this._open(this.wanted.open));
-      if (this.wanted.rooms && this.#is("rooms", EVERY_MS.rooms)) jobs.push(this._rooms());
+      const jobs = this.#jobs();
       if (jobs.length) {
         await Promise.allSettled(jobs);
         try {
@@ -50,6 +58,17 @@ export class Feed {
       }
       await new Promise((resolve) => setTimeout(resolve, document.hidden ? 3000 : 250));
     }
+  }
+
+  #jobs() {
+    const jobs = [];
+    const every = this.#locked ? EVERY_MS.locked : this.#big ? EVERY_MS.bigFleet : EVERY_MS.fleet;
+    if (this.#is("fleet", every)) jobs.push(this.#fleet());
+    if (this.#locked) return jobs;
+    for (const name of ["placements", "scaling", "drains", "stayers"]) if (this.#is(name, EVERY_MS[name])) jobs.push(this[`_${name}`]());
+    if (this.wanted.open && this.#is("open", EVERY_MS.open)) jobs.push(this._open(this.wanted.open));
+    if (this.wanted.rooms && this.#is("rooms", EVERY_MS.rooms)) jobs.push(this._rooms());
+    return jobs;
   }
 
   /** Ask for this at once, in the next round. */
@@ -64,30 +83,43 @@ export class Feed {
     return true;
   }
 
+  /** A token goes along only where it is asked for: the routers' answers are open to all in trials. */
+  #get(base, path) {
+    return get(base, path, this.known.closed ? this.#token() : null);
+  }
+
   async #fleet() {
     try {
-      const fleet = await get(document.baseURI, "api/fleet");
+      const fleet = await this.#get(document.baseURI, "api/fleet");
       this.#big = fleet.sfus.length > BIG;
+      this.#locked = false;
       Object.assign(this.known, { fleet, at: performance.now(), trouble: "" });
     } catch (error) {
-      this.known.trouble = `This router does not answer (${error.message}). It may be restarting; trying again. What you see is the last it said.`;
+      if (NOT_TOLD.has(error.status)) {
+        const untried = !this.known.closed && this.#token();
+        this.known.closed = true;
+        if (untried) return this.#fleet();
+        this.#locked = true;
+        this.known.trouble = this.#token() ? EXPIRED : FOR_OPERATORS;
+      } else this.known.trouble = `This router does not answer (${error.message}). It may be restarting; trying again. What you see is the last it said.`;
     }
+    return undefined;
   }
 
   async _placements() {
-    this.known.placements = (await get(document.baseURI, "api/placements?last=40")).placements;
+    this.known.placements = (await this.#get(document.baseURI, "api/placements?last=40")).placements;
   }
 
   async _scaling() {
     try {
-      this.known.scaling = await get(document.baseURI, "api/scaling?last=40");
+      this.known.scaling = await this.#get(document.baseURI, "api/scaling?last=40");
     } catch (error) {
       this.known.scaling = { trouble: WHY[error.status] ?? error.message };
     }
   }
 
   async _drains() {
-    this.known.drains = (await get(document.baseURI, "api/drains")).drains;
+    this.known.drains = (await this.#get(document.baseURI, "api/drains")).drains;
   }
 
   async _stayers() {
@@ -115,7 +147,7 @@ export class Feed {
   /** The same question to every router; those that don't answer are left out. */
   async #all(path) {
     const bases = (this.known.fleet?.routers ?? []).map(({ http }) => http).filter((http) => /^https?:\/\//.test(http));
-    const answers = await Promise.allSettled((bases.length ? bases : [document.baseURI]).map((base) => get(base, path)));
+    const answers = await Promise.allSettled((bases.length ? bases : [document.baseURI]).map((base) => this.#get(base, path)));
     return answers.filter(({ status }) => status === "fulfilled").map(({ value }) => value);
   }
 }

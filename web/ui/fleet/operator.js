@@ -41,7 +41,7 @@ export class Operator {
     this.#dialog = document.body.appendChild(make("dialog", { className: "card" }));
     button.addEventListener("click", () => (this.name ? this.#signedIn() : this.#signIn()));
     this.#show();
-    if (this.#token) this.#check(this.#token).catch(() => this.#forget());
+    if (this.token) this.#check(this.token).catch(() => this.#forget());
   }
 
   /** Ask, confirm, send. */
@@ -68,7 +68,8 @@ export class Operator {
     }
   }
 
-  get #token() {
+  /** Null when there is none. */
+  get token() {
     return sessionStorage.getItem(KEY);
   }
 
@@ -97,7 +98,7 @@ export class Operator {
   }
 
   #post(path, body) {
-    const headers = { Authorization: `Bearer ${this.#token}`, "Content-Type": "application/json" };
+    const headers = { Authorization: `Bearer ${this.token}`, "Content-Type": "application/json" };
     return send(path, { method: "POST", headers, body: JSON.stringify(body) });
   }
 
