@@ -15,17 +15,21 @@ from typing import Any
 
 import uvloop
 
+from bench.peers import ABS_SEND_TIME_ID, AUDIO_PAYLOAD_TYPE, MID_ID, VIDEO_PAYLOAD_TYPE
 from bench.stats import resident_bytes
 from sfu.plane.api import Codec, ConsumerSpec, ProducerSpec
 from sfu.plane.choice import PlaneKind, make_plane
+from sfu.plane.reference import ReferencePlane
 from sfu.shell.peer import PeerTransport
 from sfu.shell.udp import MediaPort
 from shared.rtc import rtp
 
-VIDEO = Codec(payload_type=96, name="VP8", clock_rate=90_000, rtx_payload_type=97)
-AUDIO = Codec(payload_type=111, name="opus", clock_rate=48_000)
-IN_EXTENSIONS = {2: rtp.ABS_SEND_TIME_URI, 4: rtp.MID_URI}
-OUT_EXTENSIONS = {rtp.ABS_SEND_TIME_URI: 2, rtp.MID_URI: 4}
+VIDEO = Codec(payload_type=VIDEO_PAYLOAD_TYPE, name="VP8", clock_rate=90_000, rtx_payload_type=VIDEO_PAYLOAD_TYPE + 1)
+AUDIO = Codec(payload_type=AUDIO_PAYLOAD_TYPE, name="opus", clock_rate=48_000)
+IN_EXTENSIONS = {ABS_SEND_TIME_ID: rtp.ABS_SEND_TIME_URI, MID_ID: rtp.MID_URI}
+OUT_EXTENSIONS = {rtp.ABS_SEND_TIME_URI: ABS_SEND_TIME_ID, rtp.MID_URI: MID_ID}
+FIRST_SSRC, FIRST_RTX_SSRC = 0x10000, 0x1000000
+"""Of the first consumer; the others' follow."""
 
 
 class Node:
@@ -35,87 +39,89 @@ class Node:
         self.port = MediaPort.open(
             "127.0.0.1", 0, on_events=lambda events: None, make_plane=lambda send: make_plane(send, kind=plane, gso=gso)
         )
-        self.peers: dict[int, PeerTransport] = {}
-        self.connected = 0
-        self.ended = 0
+        self._transports: dict[int, PeerTransport] = {}
+        self._produced: dict[int, list[ProducerSpec]] = {}
+        self._producers = 0
+        self._consumers = 0
 
-    def answer(self, command: dict[str, Any]) -> dict[str, Any]:
+    async def answer(self, command: dict[str, Any]) -> dict[str, Any]:
         match command.pop("do"):
-            case "peer":
-                return self._peer(**command)
-            case "produce":
-                return self._produce(**command)
-            case "consume":
-                return self._consume(**command)
+            case "publish":
+                return self._publish(**command)
+            case "subscribe":
+                return self._subscribe(**command)
+            case "leave":
+                await self._transports.pop(command["number"]).close()
+                self._produced.pop(command["number"], None)
+                return {}
             case "stats":
                 return self._stats()
             case other:
                 raise ValueError(other)
 
-    def _peer(self, fingerprint: list[str]) -> dict[str, Any]:
-        transport = PeerTransport(self.port, on_connected=self._connected, on_ended=self._ended)
-        self.peers[transport.peer] = transport
+    def _publish(self, number: int, fingerprint: list[str], tracks: list[dict[str, Any]]) -> dict[str, Any]:
+        transport = self._transport(number, fingerprint)
+        specs = self._produced[number] = []
+        for track in tracks:
+            self._producers += 1
+            video = track["kind"] == "video"
+            spec = ProducerSpec(
+                producer=self._producers,
+                peer=transport.peer,
+                kind="video" if video else "audio",
+                mid=track["mid"],
+                codecs=(VIDEO if video else AUDIO,),
+                extensions=IN_EXTENSIONS,
+                nack=False,
+            )
+            self.port.plane.produce(spec, now=self.port.now)
+            specs.append(spec)
+        return self._description(transport)
+
+    def _subscribe(self, number: int, fingerprint: list[str], publishers: list[int]) -> dict[str, Any]:
+        transport = self._transport(number, fingerprint)
+        for spec in [spec for publisher in publishers for spec in self._produced[publisher]]:
+            self._consumers += 1
+            video = spec.kind == "video"
+            consumer = ConsumerSpec(
+                consumer=self._consumers,
+                peer=transport.peer,
+                producer=spec.producer,
+                ssrc=FIRST_SSRC + self._consumers,
+                payload_type=(VIDEO if video else AUDIO).payload_type,
+                codec=(VIDEO if video else AUDIO).name,
+                rtx_ssrc=FIRST_RTX_SSRC + self._consumers if video else None,
+                rtx_payload_type=VIDEO.rtx_payload_type if video else None,
+                extensions=OUT_EXTENSIONS,
+            )
+            self.port.plane.consume(consumer, now=self.port.now)
+        return self._description(transport)
+
+    def _transport(self, number: int, fingerprint: list[str]) -> PeerTransport:
+        transport = PeerTransport(self.port, on_connected=lambda: None, on_ended=lambda end, detail: None)
+        self._transports[number] = transport
         transport.start([(fingerprint[0], fingerprint[1])], "active")
+        return transport
+
+    def _description(self, transport: PeerTransport) -> dict[str, Any]:
         credentials = transport.credentials
-        return {
-            "peer": transport.peer,
-            "ufrag": credentials.ufrag,
-            "pwd": credentials.pwd,
-            "fingerprint": list(transport.fingerprint),
-        }
-
-    def _connected(self) -> None:
-        self.connected += 1
-
-    def _ended(self, end: object, detail: str) -> None:
-        self.ended += 1
-
-    def _produce(self, producer: int, peer: int, kind: str) -> dict[str, Any]:
-        spec = ProducerSpec(
-            producer=producer,
-            peer=peer,
-            kind="video" if kind == "video" else "audio",
-            mid=str(producer),
-            codecs=(VIDEO if kind == "video" else AUDIO,),
-            extensions=IN_EXTENSIONS,
-            nack=False,
-        )
-        return {"good": self.port.plane.produce(spec, now=self.port.now)}
-
-    def _consume(self, consumer: int, peer: int, producer: int, kind: str) -> dict[str, Any]:
-        video = kind == "video"
-        spec = ConsumerSpec(
-            consumer=consumer,
-            peer=peer,
-            producer=producer,
-            ssrc=0x10000 + consumer,
-            payload_type=96 if video else 111,
-            codec="VP8" if video else "opus",
-            rtx_ssrc=0x1000000 + consumer if video else None,
-            rtx_payload_type=97 if video else None,
-            extensions=OUT_EXTENSIONS,
-        )
-        return {"good": self.port.plane.consume(spec, now=self.port.now)}
+        return {"ufrag": credentials.ufrag, "pwd": credentials.pwd, "fingerprint": list(transport.fingerprint)}
 
     def _stats(self) -> dict[str, Any]:
         usage = resource.getrusage(resource.RUSAGE_SELF)
-        snapshot = self.port.plane.snapshot()
+        totals = self.port.plane.snapshot().totals
         sending = getattr(self.port.plane, "sending", None)
-        sends, calls, wakes, delays = sending() if sending else (snapshot.totals.packets_out, 0, 0, [])
+        sends, _, _, delays = sending() if sending else (totals.packets_out, 0, 0, [])
         return {
-            "connected": self.connected,
-            "ended": self.ended,
             "user_s": usage.ru_utime,
             "sys_s": usage.ru_stime,
-            "rss": resident_bytes(os.getpid()),
-            "forwarded": snapshot.totals.forwarded,
-            "packets_in": snapshot.totals.packets_in,
-            "packets_out": snapshot.totals.packets_out,
-            "drops": dict(snapshot.totals.drops),
+            "rss_bytes": resident_bytes(os.getpid()),
+            "packets_in": totals.packets_in,
+            "forwarded": totals.forwarded,
+            "datagrams": totals.packets_out,
             "sends": sends,
-            "calls": calls,
-            "wakes": wakes,
             "delays": delays,
+            "drops": dict(totals.drops),
         }
 
 
@@ -125,9 +131,10 @@ async def serve(plane: PlaneKind, gso: bool) -> None:
     loop = asyncio.get_running_loop()
     lines = asyncio.StreamReader(limit=1 << 20)
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin)
-    print(json.dumps({"port": node.port.address[1]}), flush=True)
+    loaded = PlaneKind.REFERENCE if isinstance(node.port.plane, ReferencePlane) else PlaneKind.COMPILED
+    print(json.dumps({"port": node.port.address[1], "plane": loaded}), flush=True)
     while line := await lines.readline():
-        print(json.dumps(node.answer(json.loads(line))), flush=True)
+        print(json.dumps(await node.answer(json.loads(line))), flush=True)
 
 
 def main() -> None:

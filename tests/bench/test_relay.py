@@ -1,70 +1,95 @@
-"""The relay benchmark measures what it says: a small run, and the arithmetic of its figures."""
+"""The relay benchmark measures what it says: small runs against a real node."""
 
 from __future__ import annotations
 
-import socket
-import struct
+import random
+from dataclasses import replace
 
 import pytest
 
-from bench.relay import loss, measure, quantile
-from bench.relay_load import FIRST_HOST, IP_PKTINFO
-from bench.relay_workloads import WORKLOADS, webcam
-from bench.sink import Sink
-from shared.rtc import rtp
+from bench.machine import Cores
+from bench.peers import PeerMissing
+from bench.relay_figures import RelayFigures
+from bench.relay_floor import measure_floor, streams
+from bench.relay_run import RunSettings, measure
+from bench.relay_sluice import SluicePeer
+from bench.relay_workloads import SPEAKERS, WORKLOADS
+from shared.rtc.srtp import SrtpProfile
+
+pytestmark = pytest.mark.integration
+UNPINNED = Cores(server=None, generator=None)
 
 
-@pytest.mark.integration
-@pytest.mark.parametrize("profile", ["gcm", "cm"])
-async def test_a_small_fanout_arrives_whole(profile: str) -> None:
-    figures = await measure(
-        WORKLOADS["fanout"], subscribers=3, seconds=1.5, profile=profile, plane="compiled", gso=True
+def small(workload: str, size: int, *, joins: int = 0) -> RunSettings:
+    return RunSettings(
+        workload=WORKLOADS[workload],
+        size=size,
+        seconds=1.0,
+        warm_up_s=1.2,
+        joins=joins,
+        profile=SrtpProfile.AEAD_AES_128_GCM,
+        cores=UNPINNED,
     )
+
+
+async def run(settings: RunSettings) -> RelayFigures:
+    return await measure(settings, SluicePeer(), say=lambda text: None)
+
+
+@pytest.mark.parametrize("profile", [SrtpProfile.AEAD_AES_128_GCM, SrtpProfile.AES128_CM_SHA1_80])
+async def test_a_small_fanout_arrives_whole(profile: SrtpProfile) -> None:
+    figures = await run(replace(small("fanout", 3), profile=profile))
     assert figures.verified > 100, "the watched subscriber decrypted what was published, in order"
     assert figures.loss < 0.5
-    assert figures.packets_out_per_s > 0
+    assert figures.packets_out_per_s == pytest.approx(3 * figures.packets_in_per_s, rel=0.4)
     assert 0 < figures.cpu_us_per_packet == pytest.approx(figures.cpu_us_user + figures.cpu_us_sys)
+    assert figures.delay_ms_p99 >= figures.delay_ms_p50 > 0
+    assert figures.arrival_ms_p99 >= figures.arrival_ms_p50 > 0, "the server's timestamps are the publisher's"
+    assert figures.joins is None
 
 
-def test_loss_counts_only_what_flowed_at_both_readings() -> None:
-    before = [(0, 7, 100, 0, 1099, 0)]
-    after = [(0, 7, 190, 0, 1199, 0), (1, 8, 5, 0, 5000, 0)]
-    assert loss(before, after) == pytest.approx(0.1)
+async def test_everybody_in_a_room_gets_the_other_seven() -> None:
+    figures = await run(small("rooms", 1))
+    assert figures.subscribers == 8
+    assert figures.packets_out_per_s == pytest.approx(7 * figures.packets_in_per_s, rel=0.4)
 
 
-def test_quantile_is_of_the_difference() -> None:
-    first = [[100, 50]]
-    last = [[100, 50], [1000, 98], [8000, 2]]
-    assert quantile(first, last, 0.5) == 1.0
-    assert quantile(first, last, 0.99) == 8.0
+async def test_a_storm_is_told_by_those_who_were_there_before() -> None:
+    figures = await run(small("storm", 3, joins=4))
+    assert (figures.subscribers, figures.joins) == (3, 4)
+    assert figures.loss < 0.5
+    assert figures.joins_per_s is not None
 
 
-def test_webcam_frames_differ_by_a_byte() -> None:
-    frames = [webcam() for _ in range(300)]
-    assert all(max(sizes) - min(sizes) <= 1 for sizes in frames)
-    assert sum(map(len, frames)) / 300 == pytest.approx(4.8, abs=0.5)
+async def test_churn_tells_memory_before_and_after() -> None:
+    figures = await run(small("churn", 2, joins=60))
+    assert figures.joins == 20, "the others were to warm up"
+    assert figures.rss_kib_warm is not None
+    assert figures.rss_kib_end is not None
+    assert figures.rss_kib_warm > 1000
+    assert figures.rss_kib_end > 1000
 
 
-def test_sink_tells_subscribers_apart_and_counts_what_is_missing() -> None:
-    with (
-        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock,
-        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as out,
-    ):
-        sock.setsockopt(socket.IPPROTO_IP, IP_PKTINFO, 1)
-        sock.bind(("0.0.0.0", 0))
-        sock.setblocking(False)
-        port = sock.getsockname()[1]
-        sink = Sink(sock.fileno(), FIRST_HOST, 2, 1)
-        for number, sequences in enumerate([(65534, 65535, 1), (5, 4)]):
-            host = socket.inet_ntoa(struct.pack("!I", FIRST_HOST + number))
-            for sequence in sequences:
-                packet = rtp.build(payload_type=96, sequence=sequence, timestamp=0, ssrc=9 + number, payload=b"x")
-                out.sendto(packet, (host, port))
-        out.sendto(b"\x16" * 20, (socket.inet_ntoa(struct.pack("!I", FIRST_HOST + 1)), port))
-        raws = []
-        while len(raws) < 4:
-            raws += sink.poll(0.2)
-        assert [host - FIRST_HOST for host, _ in raws] == [0, 0, 0, 1], "all of the watched one, and what is no media"
-        first, second = sink.flows()
-        assert (first[0], first[1], first[2], first[5]) == (0, 9, 3, 0)
-        assert (second[0], second[2], second[5]) == (1, 2, 1), "one came out of order"
+async def test_the_floor_is_the_price_of_the_same_sends() -> None:
+    assert 0 < await measure_floor(small("fanout", 3), gso=True, seconds=0.3) < 1000
+
+
+def test_the_floor_has_each_track_once_for_everybody_who_gets_it() -> None:
+    told = streams(WORKLOADS["rooms"].setup(2), rng=random.Random(1))
+    assert len(told) == 2 * 16
+    assert all(len(stream[4]) == 7 for stream in told)
+    assert told[0][4] == [1, 2, 3, 4, 5, 6, 7]
+    assert len(streams(WORKLOADS["audio"].setup(5), rng=random.Random(1))) == SPEAKERS
+
+
+async def test_a_plane_that_is_not_there_is_not_replaced_by_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The node falls back to the reference with a warning; a benchmark must not."""
+    peer = SluicePeer()
+    monkeypatch.setattr(SluicePeer, "_answer", _reference_answers)
+    with pytest.raises(PeerMissing, match="compiled plane"):
+        await peer.start(core=None, profile=SrtpProfile.AEAD_AES_128_GCM)
+    await peer.stop()
+
+
+async def _reference_answers(self: SluicePeer) -> dict[str, object]:
+    return {"port": 1, "plane": "reference"}
