@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -26,7 +27,7 @@ OTHERS_MATTER = 0.2
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StepFigures:
-    """One run at one size."""
+    """One run at one size; of one in which the SFU fell silent nothing is known but the size, and the rest is NaN."""
 
     streams: int
     """Forwarded outbound streams."""
@@ -50,11 +51,35 @@ class StepFigures:
     """Packets that the generator had no room for: lost, and not by the SFU."""
     late_frames: float
     """Share of the frames that the generator sent over 2 ms late."""
+    silent: str = ""
+    """What the SFU did not do any more; empty: it answered."""
+
+
+def silent(detail: str, *, streams: int, players: int) -> StepFigures:
+    """Of a run in which the SFU stopped answering."""
+    unknown = math.nan
+    return StepFigures(
+        streams=streams,
+        players=players,
+        packets_per_s=unknown,
+        egress_mbps=unknown,
+        loss=unknown,
+        delay_ms_p50=unknown,
+        delay_ms_p99=unknown,
+        sfu_cpu=unknown,
+        generator_cpu=unknown,
+        others_cpu=unknown,
+        generator_drops=0,
+        late_frames=unknown,
+        silent=detail,
+    )
 
 
 class Reason(StrEnum):
     """Why a search ended."""
 
+    SILENT = "silent"
+    """The SFU was too busy to answer, or to let players in."""
     LOSS = "loss"
     """More than 0.1 % of the packets did not arrive."""
     DELAY = "delay"
@@ -106,8 +131,12 @@ def disturbed(figures: StepFigures) -> bool:
     return figures.others_cpu > OTHERS_MATTER
 
 
+def _answers(figures: StepFigures) -> Verdict:
+    return Verdict(reason=Reason.SILENT, detail=figures.silent) if figures.silent else HELD
+
+
 def _cpu(figures: StepFigures) -> Verdict:
-    """What the SFU itself spends is its own, whatever state the generator is in: so this rule is first."""
+    """What the SFU itself spends is its own, whatever state the generator is in: so it comes first."""
     if figures.sfu_cpu <= CPU_GUARD:
         return HELD
     return Verdict(reason=Reason.CPU, detail=f"{figures.sfu_cpu:.0%} of its core, over {CPU_GUARD:.0%}")
@@ -134,4 +163,4 @@ def _loss(figures: StepFigures) -> Verdict:
     return Verdict(reason=Reason.LOSS, detail=f"{figures.loss:.3%} lost, over {MAX_LOSS:.1%}")
 
 
-_RULES: Sequence[_Rule] = (_cpu, _generator, _delay, _loss)
+_RULES: Sequence[_Rule] = (_answers, _cpu, _generator, _delay, _loss)

@@ -40,7 +40,7 @@ def plot_finding(report: Report) -> Figure:
     for axes in (delay, cpu, loss):
         _marks(axes, report)
     delay.set_ylim(0, min(delay.get_ylim()[1], MOST_SHOWN * MAX_P99_MS))
-    cpu.set_ylim(0, max(105.0, 100 * max(run.others_cpu for run in runs)))
+    cpu.set_ylim(0, max(105.0, *(100 * run.others_cpu for run in runs if not run.silent)))
     loss.set_yscale("symlog", linthresh=0.1)
     loss.set_ylim(bottom=0)
     loss.yaxis.set_major_formatter("{x:g}")

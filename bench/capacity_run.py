@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from bench.capacity_figures import StepFigures
+from bench.capacity_figures import StepFigures, silent
 from bench.capacity_search import Finding, conclude, search
 from bench.capacity_settings import CapacitySettings
-from bench.capacity_sfu import RealSfu
+from bench.capacity_sfu import RealSfu, Silent
 from bench.capacity_text import step_text
 from bench.capacity_workload import count_streams, workload
 from bench.machine import Cores
 from bench.relay_run import RunSettings, Say, measure
 from bench.relay_settings import PROFILES
-from control.errors import FleetFailed
 
 
 async def find(settings: CapacitySettings, cores: Cores, *, say: Say) -> Finding:
@@ -35,13 +34,16 @@ async def measure_step(settings: CapacitySettings, streams: int, cores: Cores, *
     )
     sfu = RealSfu()
     setup = chosen.workload.setup(streams)
+    count, players = count_streams(setup), len(setup.publishers)
     try:
         told = await measure(chosen, sfu, say=say)
     except TimeoutError:
-        raise FleetFailed(program="sfu", detail=f"let not all players of {streams} streams in in time") from None
+        return silent("the SFU did not let all players in in time", streams=count, players=players)
+    except Silent as error:
+        return silent(error.sentence(), streams=count, players=players)
     return StepFigures(
-        streams=count_streams(setup),
-        players=len(setup.publishers),
+        streams=count,
+        players=players,
         packets_per_s=told.packets_out_per_s,
         egress_mbps=sfu.egress_mbps,
         loss=told.loss,

@@ -24,6 +24,7 @@ from bench.stats import resident_bytes
 from control.errors import FleetFailed
 from control.shell.ports import Ports
 from control.shell.program import Program, flags, start_program
+from shared.errors import SluiceError
 from shared.rtc.dtls import Fingerprint
 from shared.rtc.srtp import SrtpProfile
 
@@ -33,6 +34,9 @@ NO_ROUTER = "ws://127.0.0.1:9"
 
 MANY = 1_000_000
 GOODBYE_S = 5.0
+ANSWER_WITHIN_S = 2.0
+"""An SFU that takes longer over a scrape has no time for players either, nor would the figures be of a known moment."""
+
 PLANE_THREAD = "sluice-plane"
 DELAYS = "sluice_sfu_forwarding_delay_seconds_bucket"
 COUNTERS = ("packets_in", "packets_out", "forwarded", "bytes_out")
@@ -69,6 +73,15 @@ def read_metrics(text: str, *, at: float) -> Scrape:
     return scrape
 
 
+class Silent(SluiceError):
+    """The SFU runs and does not answer."""
+
+    code = "sfu-silent"
+
+    def sentence(self) -> str:
+        return f"the SFU did not answer within {ANSWER_WITHIN_S:.0f} s"
+
+
 class RealSfu:
     """`sluice sfu` as a process of its own, alone: no router, no Redis."""
 
@@ -91,7 +104,7 @@ class RealSfu:
         return 8e-6 * (last.counts["bytes_out"] - first.counts["bytes_out"]) / (last.at - first.at)
 
     async def start(self, *, core: int | None, profile: SrtpProfile) -> None:
-        """Any profile is taken: the clients' offer decides. Raises `FleetFailed`, `PeerMissing`."""
+        """Any profile is taken: the clients' offer decides. Raises `FleetFailed`, `Silent`, `PeerMissing`."""
         ports = Ports(rng=random.Random())
         ws_port, udp_port, http_port = ports.take(), ports.take(), ports.take()
         arguments = flags(
@@ -141,7 +154,9 @@ class RealSfu:
         await self._players.pop(number).close()
 
     async def stats(self) -> PeerStats:
-        scrape = read_metrics(await self._metrics(), at=time.monotonic())
+        asked = time.monotonic()
+        text = await self._metrics()
+        scrape = read_metrics(text, at=(asked + time.monotonic()) / 2)
         self._scrapes.append(scrape)
         pid = self._running().child.pid
         user_s, sys_s = cpu_seconds(pid)
@@ -177,11 +192,15 @@ class RealSfu:
     async def _metrics(self) -> str:
         program = self._running()
         assert self._http is not None
+        timeout = aiohttp.ClientTimeout(total=ANSWER_WITHIN_S)
         try:
-            async with self._http.get(f"{program.http}/metrics", timeout=aiohttp.ClientTimeout(total=30)) as response:
+            async with self._http.get(f"{program.http}/metrics", timeout=timeout) as response:
                 return await response.text()
-        except (aiohttp.ClientError, TimeoutError) as error:
-            raise FleetFailed(program=NAME, detail=f"does not answer: {error}", log=program.child.tail()) from None
+        except (aiohttp.ClientError, TimeoutError):
+            if program.child.running:
+                raise Silent from None
+            detail = f"ended with status {program.child.exit_code}"
+            raise FleetFailed(program=NAME, detail=detail, log=program.child.tail()) from None
 
     def _running(self) -> Program:
         assert self._program is not None

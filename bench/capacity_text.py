@@ -45,6 +45,8 @@ def step_text(step: Step) -> str:
 
 
 def figures_text(figures: StepFigures) -> str:
+    if figures.silent:
+        return f"{figures.streams:,} streams, {figures.players:,} players"
     return (
         f"{figures.streams:,} streams, {figures.players:,} players, {figures.egress_mbps:,.0f} Mbit/s: "
         f"p99 {figures.delay_ms_p99:.2f} ms, loss {figures.loss:.3%}, SFU {figures.sfu_cpu:.0%}, "
@@ -61,7 +63,7 @@ def reason_text(finding: Finding) -> str:
     at = f"broke at {broke.figures.streams:,} streams: {broke.verdict.detail}"
     if finding.reason is Reason.GENERATOR:
         return f"the load generator was at its limit, the SFU may hold more than {held}; {at}"
-    if finding.reason is Reason.CPU:
+    if finding.reason in (Reason.CPU, Reason.SILENT):
         return at
     return f"{at}, with the SFU at {broke.figures.sfu_cpu:.0%} of its core"
 
