@@ -35,17 +35,23 @@ def check_target(path: Path) -> None:
     """Raises `BadSetting` when the file has no form, is somebody else's, or can't be written. Changes nothing."""
     if path.suffix not in FORMS:
         raise BadSetting(setting="--out", detail=f"{path} must end in {' or '.join(FORMS)}: the suffix is the form")
+    first = check_writable(path, setting="--out")
+    if first and not first.startswith(MARK.encode()):
+        raise BadSetting(setting="--out", detail=f"{path} exists and is not of `sluice capacity`; give another name")
+
+
+def check_writable(path: Path, *, setting: str) -> bytes:
+    """The first line of what is there. Raises `BadSetting` when the file can't be written. Changes nothing."""
     existed = path.exists()
     try:
-        with path.open("a+", encoding="utf-8") as file:
+        with path.open("a+b") as file:
             file.seek(0)
-            first = file.readline()
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadSetting(setting="--out", detail=f"{path} can't be written: {error}") from None
-    if not existed:
-        path.unlink()
-    if first and not first.startswith(MARK):
-        raise BadSetting(setting="--out", detail=f"{path} exists and is not of `sluice capacity`; give another name")
+            first = file.readline(1000)
+        if not existed:
+            path.unlink()
+    except OSError as error:
+        raise BadSetting(setting=setting, detail=f"{path} can't be written: {error.strerror}") from None
+    return first
 
 
 def write(path: Path, values: Mapping[str, float], story: Sequence[str]) -> None:
@@ -53,7 +59,7 @@ def write(path: Path, values: Mapping[str, float], story: Sequence[str]) -> None
     try:
         path.write_text(FORMS[path.suffix](values, story), encoding="utf-8")
     except OSError as error:
-        raise BadSetting(setting="--out", detail=f"{path} can't be written: {error}") from None
+        raise BadSetting(setting="--out", detail=f"{path} can't be written: {error.strerror}") from None
 
 
 def _text(story: Sequence[str], use: str, lines: Sequence[str]) -> str:

@@ -39,12 +39,14 @@ class SfuPlayer:
         self._reader: asyncio.Task[None] | None = None
 
     async def enter(self) -> None:
-        """Raises `FleetFailed` when the SFU does not let it in."""
+        """Raises `FleetFailed` when it is not let in; `TimeoutError`, as the rest does, when nobody answers."""
         try:
             self._websocket = await connect(
                 self._address, open_timeout=ANSWER_WITHIN_S, max_size=None, compression=None, proxy=None
             )
-        except (OSError, TimeoutError, InvalidHandshake) as error:
+        except TimeoutError:
+            raise
+        except (OSError, InvalidHandshake) as error:
             raise self._failed(f"takes no players: {error}") from None
         self._reader = asyncio.create_task(self._read(self._websocket))
         await self._say(m.Enter(token=self._token))

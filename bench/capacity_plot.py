@@ -38,11 +38,11 @@ def plot_finding(report: Report) -> Figure:
     _bound(cpu, 100 * CPU_GUARD, f"{CPU_GUARD:.0%}")
     _bound(loss, 100 * MAX_LOSS, f"{MAX_LOSS:.1%}")
     for axes in (delay, cpu, loss):
-        _marks(axes, report)
+        _mark(axes, report, named=axes is delay)
     delay.set_ylim(0, min(delay.get_ylim()[1], MOST_SHOWN * MAX_P99_MS))
-    cpu.set_ylim(0, max(105.0, *(100 * run.others_cpu for run in runs if not run.silent)))
+    cpu.set_ylim(0, 105)
     loss.set_yscale("symlog", linthresh=0.1)
-    loss.set_ylim(bottom=0)
+    loss.set_ylim(0, max(loss.get_ylim()[1], 200 * MAX_LOSS))
     loss.yaxis.set_major_formatter("{x:g}")
     dress(delay, "", "forwarding delay [ms]")
     dress(cpu, "", "share of a core [%]")
@@ -56,11 +56,11 @@ def _bound(axes: Axes, value: float, text: str) -> None:
     axes.axhline(value, color=BAD, linewidth=1, linestyle=":", label=f"bound: {text}")
 
 
-def _marks(axes: Axes, report: Report) -> None:
-    """Where it broke, and the ceiling."""
+def _mark(axes: Axes, report: Report, *, named: bool) -> None:
+    """Where it broke, and the ceiling; in the legend when `named`."""
     finding = report.finding
-    ceiling = finding.stream_ceiling
-    axes.axvline(ceiling, color=GOOD, linewidth=6, alpha=0.25, label=f"stream_ceiling {ceiling:,}")
+    lines = [(finding.stream_ceiling, GOOD, "stream_ceiling")]
     if finding.broke is not None:
-        at = finding.broke.figures.streams
-        axes.axvline(at, color=BAD, linewidth=6, alpha=0.2, label=f"{_BROKE.get(finding.reason, 'broke')} {at:,}")
+        lines.append((finding.broke.figures.streams, BAD, _BROKE.get(finding.reason, "broke")))
+    for at, color, name in lines:
+        axes.axvline(at, color=color, linewidth=6, alpha=0.25, label=f"{name} {at:,}" if named else None)

@@ -41,6 +41,8 @@ async def measure_step(settings: CapacitySettings, streams: int, cores: Cores, *
         return silent("the SFU did not let all players in in time", streams=count, players=players)
     except Silent as error:
         return silent(error.sentence(), streams=count, players=players)
+    finally:
+        await sfu.stop()  # also after a start that failed
     return StepFigures(
         streams=count,
         players=players,

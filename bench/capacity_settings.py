@@ -9,7 +9,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from bench.capacity_file import check_target
+from bench.capacity_file import check_target, check_writable
 from bench.capacity_search import Plan
 from bench.relay_settings import PROFILES
 from shared.errors import BadSetting
@@ -82,3 +82,5 @@ class CapacitySettings:
             raise BadSetting(setting="--most", detail=f"must not be under --start, which is {self.start}")
         for path in self.out:
             check_target(path)
+        if self.plot is not None:
+            check_writable(self.plot, setting="--plot")
