@@ -15,6 +15,7 @@ from shared.rtc.srtp import SrtpProfile, SrtpSession
 
 include "../sfu/plane/native/system.pxi"
 include "../sfu/plane/native/table.pxi"
+include "../sfu/plane/native/transport_model.pxi"
 include "../sfu/plane/native/model.pxi"
 include "../sfu/plane/native/crypto.pxi"
 include "../sfu/plane/native/srtp.pxi"

@@ -10,7 +10,7 @@ from typing import Any
 
 from bench import janus_sdp
 from bench.janus_api import JanusApi
-from bench.janus_process import JanusProcess, janus_process
+from bench.janus_process import JanusProcess, find_janus, janus_process
 from bench.peers import Answer, PeerStats, PublishedTrack
 from shared.rtc.dtls import Fingerprint
 from shared.rtc.srtp import SrtpProfile
@@ -52,7 +52,11 @@ class JanusPeer:
     name = "janus"
 
     def __init__(self, *, event_loops: int = 1) -> None:
-        """One event loop serves all clients on the one core there is; 0 is Janus' default, a thread for each."""
+        """One event loop serves all clients on the one core there is; 0 is Janus' default, a thread for each.
+
+        Raises `PeerMissing`, before anything is measured.
+        """
+        self._installed = find_janus()
         self._event_loops = event_loops
         self._stack = AsyncExitStack()
         self._process: JanusProcess | None = None
@@ -67,9 +71,10 @@ class JanusPeer:
         """Of Janus and the libraries that matter, once it has started."""
 
     async def start(self, *, core: int | None, profile: SrtpProfile) -> None:
-        """Raises `PeerMissing`, `JanusFailed`; nothing is left running then."""
+        """Raises `JanusFailed`; nothing is left running then."""
         async with AsyncExitStack() as stack:
-            self._process = await stack.enter_async_context(janus_process(core=core, event_loops=self._event_loops))
+            process = janus_process(self._installed, core=core, event_loops=self._event_loops)
+            self._process = await stack.enter_async_context(process)
             self._api = await JanusApi.open(self._process.api)
             stack.push_async_callback(self._api.close)
             self.version = version_of(await self._api.info())

@@ -53,6 +53,8 @@ class Installed:
     program: Path
     plugin: Path
     transport: Path
+    shim: Path
+    """Our library that lets it listen on 127.0.0.1 (`janus_loopback.c`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,7 @@ class CpuTime:
 
 
 def find_janus(libraries: Path = _LIBRARIES) -> Installed:
-    """Where Debian put Janus. Raises `PeerMissing`."""
+    """Where Debian put Janus, and where its shim is. Raises `PeerMissing`."""
     program = shutil.which("janus")
     if program is None:
         raise PeerMissing(name="Janus", remedy=REMEDY)
@@ -74,7 +76,10 @@ def find_janus(libraries: Path = _LIBRARIES) -> Installed:
     )
     if plugin is None or transport is None:
         raise PeerMissing(name="Janus' videoroom plugin or its websocket transport", remedy=REMEDY)
-    return Installed(program=Path(program), plugin=plugin, transport=transport)
+    shim = importlib.util.find_spec("bench.janus_loopback")
+    if shim is None or shim.origin is None:
+        raise PeerMissing(name="bench.janus_loopback", remedy="install Sluice again where there is a C compiler")
+    return Installed(program=Path(program), plugin=plugin, transport=transport, shim=Path(shim.origin))
 
 
 def write_configuration(folder: Path, installed: Installed, *, event_loops: int) -> None:
@@ -98,14 +103,6 @@ def write_configuration(folder: Path, installed: Installed, *, event_loops: int)
         "admin: {\n\tadmin_ws = false\n\tadmin_wss = false\n}\n"
     )
     (folder / "janus.plugin.videoroom.jcfg").write_text("general: {\n}\n")
-
-
-def loopback_shim() -> Path:
-    """The library that lets Janus listen on 127.0.0.1 (`janus_loopback.c`). Raises `PeerMissing`."""
-    spec = importlib.util.find_spec("bench.janus_loopback")
-    if spec is None or spec.origin is None:
-        raise PeerMissing(name="bench.janus_loopback", remedy="install Sluice again where there is a C compiler")
-    return Path(spec.origin)
 
 
 class JanusProcess:
@@ -159,17 +156,16 @@ class JanusProcess:
 
 
 @contextlib.asynccontextmanager
-async def janus_process(*, core: int | None, event_loops: int) -> AsyncIterator[JanusProcess]:
+async def janus_process(installed: Installed, *, core: int | None, event_loops: int) -> AsyncIterator[JanusProcess]:
     """A Janus pinned to `core`, ready for requests, that ends with the block however that ends, and with this process
-    if it is killed. Raises `PeerMissing`, `JanusFailed`."""
-    installed, shim = find_janus(), loopback_shim()
+    if it is killed. Raises `JanusFailed`."""
     with tempfile.TemporaryDirectory(prefix="sluice-janus-") as name:
         folder = Path(name)
         write_configuration(folder, installed, event_loops=event_loops)
         with (folder / "log").open("wb") as log, pinned(core):
             process = await asyncio.create_subprocess_exec(
                 *_tied(), installed.program, "-F", folder, "-C", folder / "janus.jcfg",
-                env={**os.environ, "LD_PRELOAD": str(shim)},
+                env={**os.environ, "LD_PRELOAD": str(installed.shim)},
                 stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
             )  # fmt: skip
         janus = JanusProcess(process, folder)

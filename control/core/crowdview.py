@@ -61,6 +61,10 @@ class CrowdView:
         """Who publishes to this SFU."""
         return {bot.bot for bot in self.bots.values() if bot.sfu == sfu}
 
+    def moved_off(self, sfu: str) -> set[str]:
+        """Who has moved from this SFU to another."""
+        return {move.bot for move in self.moves if move.left == sfu}
+
     def all_hear(self, bots: int) -> bool:
         """Whether that many bots are there and each receives all the others of its room."""
         return len(self.bots) == bots and not any(self._deaf_to(bot) for bot in self.bots.values())

@@ -50,6 +50,11 @@ class ScaledFleet:
         assert isinstance(pool, ProcessPool)
         self._pool = pool
 
+    @property
+    def pool(self) -> ProcessPool:
+        """Where the nodes are."""
+        return self._pool
+
     async def __aenter__(self) -> Self:
         await self._pool.end_all()
         try:

@@ -15,7 +15,7 @@ from itertools import islice
 from router.core.directory import Directory
 from router.core.inflight import InFlight
 from router.core.selector import Candidate, NodeSelector, Preference, Rejected, Scored
-from router.core.selector.index import Index, Picked
+from router.core.selector.index import Index
 from router.core.selector.sorts import Costs, clients_of
 from shared.placing import Counts, Version
 from shared.records import SfuState, SfuStatus, status_of, version_of
@@ -129,7 +129,9 @@ class Standings:
         picks = self._index.best(count=CANDIDATES, usable=usable, rng=rng, preference=preference)
         for sfu in dict.fromkeys(refused):
             self._out(sfu, known=True)  # until something about it changes
-        candidates = tuple(self._picked(each, preference) for each in picks.best)
+        candidates = tuple(
+            self._picked(sfu, level, preference) for level, sfus in enumerate(picks.levels) for sfu in sfus
+        )
         return Standing(candidates, picks.limit_ignored)
 
     def candidate(self, sfu: str, state: SfuState) -> Candidate:
@@ -204,14 +206,14 @@ class Standings:
 
     # --- inside ---
 
-    def _picked(self, pick: Picked, preference: Preference) -> Scored:
-        score = self.scored(pick.sfu)
+    def _picked(self, sfu: str, level: int, preference: Preference) -> Scored:
+        score = self.scored(sfu)
         if (preference.cell or preference.version) and not score.passed_over:
-            state = self._directory.state(pick.sfu)
+            state = self._directory.state(sfu)
             other_cell, other_version = preference.misses(state) if state is not None else (False, False)
             if other_cell or other_version:
                 score = replace(score, passed_over="other-cell" if other_cell else "other-version")
-        return score if score.level == pick.level else replace(score, level=pick.level)
+        return score if score.level == level else replace(score, level=level)
 
     def _again(self, sfu: str) -> None:
         """Put it where it belongs now, if it is in the order."""

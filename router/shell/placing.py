@@ -68,14 +68,13 @@ class Placing:
 
     async def _decide(self, ask: Ask, seen: RoomRecord | None) -> Decision:
         state = self._state
-        known = seen.placement if seen else None
+        known = self._known(ask.room) or (seen.placement if seen else None)
         for _ in range(MAX_ROUNDS):
-            known = self._known(ask.room) or known
             plan = state.assigner.plan(ask, room_had=known.sfu if known else "", now=state.mono(), rng=state.rng)
             placed = await self._ask(plan, known)
             room = state.rooms.get(ask.room)
             if placed is not None:
-                known = placed.placement
+                known = placed.placement  # what stands there is what a next round may have to refuse
                 plan = state.assigner.heed(plan, placed, now=state.mono())
                 if room is not None:
                     room.place(placed.placement)

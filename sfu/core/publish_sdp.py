@@ -10,6 +10,7 @@ from sfu.core.transport_sdp import LocalTransport, RemoteTransport, remote_trans
 from shared.errors import BadSdp
 from shared.messages.media import TrackOffer
 from shared.rtc.sdp import (
+    TRANSPORT_CC,
     VIDEO_FEEDBACK,
     Codec,
     Direction,
@@ -31,12 +32,13 @@ ONE_BYTE_IDS = range(1, 15)
 MAX_SSRCS = 8
 """Most SSRC pairs of one publication: simulcast in the old way has three."""
 WANTED_EXTENSIONS = {
-    "audio": (ExtensionUri.MID, ExtensionUri.AUDIO_LEVEL, ExtensionUri.ABS_SEND_TIME),
+    "audio": (ExtensionUri.MID, ExtensionUri.AUDIO_LEVEL, ExtensionUri.ABS_SEND_TIME, ExtensionUri.TRANSPORT_CC),
     "video": (
         ExtensionUri.MID,
         ExtensionUri.RID,
         ExtensionUri.REPAIRED_RID,
         ExtensionUri.ABS_SEND_TIME,
+        ExtensionUri.TRANSPORT_CC,
         ExtensionUri.VIDEO_ORIENTATION,
     ),
 }
@@ -134,8 +136,10 @@ def _answer_section(section: MediaSection, offered: TrackOffer | None) -> tuple[
         raise BadSdp(detail=f"a=rtcp-mux is missing in m-line {section.mid}")
     fmt, codec = chosen
     rtx = section.rtx_for(codec.pt)
-    uris = WANTED_EXTENSIONS[section.kind]
-    extensions = tuple(e for e in section.extensions if e.uri in uris and e.id in ONE_BYTE_IDS)
+    extensions = _extensions(section, codec)
+    if ExtensionUri.TRANSPORT_CC in {extension.uri for extension in extensions}:
+        # With it the publisher's estimate grows by its own probing, and REMB is the cap that it keeps to.
+        codec = replace(codec, feedback=(*codec.feedback, TRANSPORT_CC))
     sends = offered is not None and section.direction.sends
     answered = MediaSection(
         kind=section.kind,
@@ -165,6 +169,15 @@ def _answer_section(section: MediaSection, offered: TrackOffer | None) -> tuple[
         nack="nack" in codec.feedback,
     )
     return track, answered
+
+
+def _extensions(section: MediaSection, codec: Codec) -> tuple[Extension, ...]:
+    """What we take of the offer; transport-wide sequence numbers only where feedback about them is offered as well."""
+    wanted = set(WANTED_EXTENSIONS[section.kind])
+    offered = section.codec(codec.pt)
+    if offered is None or TRANSPORT_CC not in offered.feedback:
+        wanted.discard(ExtensionUri.TRANSPORT_CC)
+    return tuple(e for e in section.extensions if e.uri in wanted and e.id in ONE_BYTE_IDS)
 
 
 def _choose(section: MediaSection) -> tuple[MediaFormat, Codec] | None:

@@ -16,6 +16,7 @@ from shared.errors import BadSdp
 from shared.messages.media import TrackOffer
 from shared.rtc.sdp import (
     MAX_MEDIA,
+    TRANSPORT_CC,
     Codec,
     Direction,
     Extension,
@@ -41,11 +42,13 @@ _EXTENSIONS: dict[str, tuple[Extension, ...]] = {
         Extension(id=1, uri=ExtensionUri.MID),
         Extension(id=2, uri=ExtensionUri.ABS_SEND_TIME),
         Extension(id=3, uri=ExtensionUri.AUDIO_LEVEL),
+        Extension(id=5, uri=ExtensionUri.TRANSPORT_CC),
     ),
     "video": (
         Extension(id=1, uri=ExtensionUri.MID),
         Extension(id=2, uri=ExtensionUri.ABS_SEND_TIME),
         Extension(id=4, uri=ExtensionUri.VIDEO_ORIENTATION),
+        Extension(id=5, uri=ExtensionUri.TRANSPORT_CC),
     ),
 }
 
@@ -252,14 +255,14 @@ class SubscribeSession:
         """The payload types of a format on this connection; empty when there are too many profiles for it."""
         match fmt.name:
             case "opus":
-                return (opus(OPUS_PT),)
+                return (_with_feedback(opus(OPUS_PT)),)
             case "VP8":
-                return (vp8(VP8_PT), rtx(VP8_PT + 1, apt=VP8_PT))
+                return (_with_feedback(vp8(VP8_PT)), rtx(VP8_PT + 1, apt=VP8_PT))
             case _:
                 if fmt.profile not in self._profiles and len(self._profiles) >= len(H264_PTS):
                     return ()
                 pt = self._profiles.setdefault(fmt.profile, H264_PTS[len(self._profiles) % len(H264_PTS)])
-                return (h264(pt, profile=fmt.profile), rtx(pt + 1, apt=pt))
+                return (_with_feedback(h264(pt, profile=fmt.profile)), rtx(pt + 1, apt=pt))
 
     def _offer(self) -> Offer:
         sections = [self._section(line) for line in self._lines]
@@ -314,6 +317,8 @@ class SubscribeSession:
         rtx_pt = repairs.pt if repairs is not None and len(line.codecs) > 1 and repairs.pt == codec.pt + 1 else None
         ours = {(extension.uri, extension.id) for extension in _EXTENSIONS[line.kind]}
         agreed = {e.uri: e.id for e in section.extensions if (e.uri, e.id) in ours}
+        if TRANSPORT_CC not in answered.feedback:
+            agreed.pop(ExtensionUri.TRANSPORT_CC, None)
         return Accepted(
             mid=line.mid,
             carried=carried,
@@ -323,3 +328,8 @@ class SubscribeSession:
             rtx_pt=rtx_pt,
             extensions=agreed,
         )
+
+
+def _with_feedback(codec: Codec) -> Codec:
+    """The codec with feedback about transport-wide sequence numbers."""
+    return replace(codec, feedback=(*codec.feedback, TRANSPORT_CC))

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, runtime_checkable
 
+from sfu.core.delivery import Delivered
 from shared.rtc.srtp import SrtpKeys
 
 Address = tuple[str, int]
@@ -58,7 +59,8 @@ class ProducerSpec:
     """Value of the MID header extension; empty when the peer sends none."""
     codecs: tuple[Codec, ...]
     extensions: Mapping[int, str] = field(default_factory=dict)
-    """Negotiated header extensions: id -> URI."""
+    """Negotiated header extensions: id -> URI. With that of transport-wide congestion control the peer gets feedback
+    about all that it sends, whichever track it belongs to."""
     rids: tuple[str, ...] = ()
     """Simulcast layers in the order of `a=simulcast`, lowest quality first; empty without simulcast."""
     ssrcs: tuple[EncodingSsrc, ...] = ()
@@ -85,9 +87,16 @@ class ConsumerSpec:
     """SSRC of retransmissions; None: lost packets are sent again as they were. Needs `rtx_payload_type`."""
     rtx_payload_type: int | None = None
     extensions: Mapping[str, int] = field(default_factory=dict)
-    """Negotiated header extensions towards the peer: URI -> id. Others are dropped."""
+    """Negotiated header extensions towards the peer: URI -> id. Others are dropped. Transport-wide sequence numbers are
+    the plane's own, one count over all consumers of the peer; a video without RTX bears none, because its packets are
+    sent again the same to the byte, and an audio that bears them is never sent again."""
     cname: str = ""
     """CNAME in sender reports: consumers that must play in sync share it."""
+
+    @property
+    def has_rtx(self) -> bool:
+        """Lost packets are sent again as RTX."""
+        return self.rtx_ssrc is not None and self.rtx_payload_type is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +149,27 @@ class PeerHeard:
     peer: int
 
 
-Event = ProducerFlowing | ProducerSilent | ProducerResumed | ProducerEnded | ConsumerFlowing | LayerSwitched | PeerHeard
+@dataclass(frozen=True, slots=True)
+class DeliveryReported:
+    """One transport-cc feedback of a peer that `follow_delivery` was called for: what is new in it."""
+
+    peer: int
+    at: float
+    """When it came."""
+    packets: tuple[Delivered, ...]
+    """In the order of their sending, at most the 4096 last sent."""
+
+
+Event = (
+    ProducerFlowing
+    | ProducerSilent
+    | ProducerResumed
+    | ProducerEnded
+    | ConsumerFlowing
+    | LayerSwitched
+    | PeerHeard
+    | DeliveryReported
+)
 
 SILENT_AFTER_S = 3.0
 """Muted microphones with DTX still send about every 0.4 s; 3 s of nothing is silence."""
@@ -201,6 +230,23 @@ class ConsumerSnapshot:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DeliverySnapshot:
+    """What a peer's transport-cc feedback says of all that it was sent with transport-wide sequence numbers.
+
+    Of `sent` the rest is on its way, or its feedback was lost. Bytes are whole RTP packets before SRTP.
+    """
+
+    sent: int
+    feedbacks: int
+    acknowledged: int
+    acknowledged_bytes: int
+    lost: int
+    """Told lost and not arrived since."""
+    receive_rate_bps: int | None
+    """Of arrival, by the peer's clock, over the last half second or more that feedback covers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PeerSnapshot:
     peer: int
     packets_in: int
@@ -209,6 +255,10 @@ class PeerSnapshot:
     bytes_out: int
     last_heard: float | None
     """Monotonic seconds of the last authentic media packet."""
+    feedbacks_sent: int = 0
+    """Transport-cc feedback packets about what it publishes."""
+    delivery: DeliverySnapshot | None = None
+    """None before a consumer of it has negotiated transport-wide sequence numbers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,6 +278,9 @@ class PlaneTotals:
     plis_received: int = 0
     rtx_received: int = 0
     resent: int = 0
+    feedbacks_sent: int = 0
+    """Transport-cc."""
+    feedbacks_received: int = 0
     drops: Mapping[str, int] = field(default_factory=dict)
     """Packets dropped, by a reason of `DropReason`."""
 
@@ -278,6 +331,9 @@ class Plane(Protocol):
 
     def request_keyframe(self, producer: int, *, now: float) -> None:
         """Ask the publisher for a key frame of each layer in use, within the throttle."""
+
+    def follow_delivery(self, peer: int, wanted: bool) -> None:
+        """Tell `DeliveryReported` for each transport-cc feedback of a peer from now on, or no longer."""
 
     def handle(self, datagram: bytes, address: Address, *, now: float) -> None:
         """Take an SRTP or SRTCP datagram (first byte 128..191). Never raises: what can't be used is counted."""

@@ -12,6 +12,7 @@ import socket
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from pylibsrtp._binding import ffi
 
+from sfu.core.delivery import Delivered
 from sfu.plane import api
 from sfu.plane.packet import HOP_BY_HOP
 from sfu.plane.symbols import find_symbols
@@ -20,6 +21,7 @@ from shared.rtc.srtp import SrtpProfile, SrtpSession
 
 include "native/system.pxi"
 include "native/table.pxi"
+include "native/transport_model.pxi"
 include "native/model.pxi"
 include "native/crypto.pxi"
 include "native/srtp.pxi"
@@ -30,6 +32,8 @@ include "native/egress.pxi"
 include "native/encoding.pxi"
 include "native/producer.pxi"
 include "native/consumer.pxi"
+include "native/arrivals.pxi"
+include "native/delivery.pxi"
 include "native/feedback.pxi"
 include "native/gso.pxi"
 include "native/thread.pxi"
@@ -147,6 +151,8 @@ cdef int fill_plan(Plan *plan, dict incoming, outgoing) except -1:
             plan.copied[<int>identifier] = outgoing[uri] if 0 < outgoing[uri] < 256 else 0
     stamped = outgoing.get(rtp.ABS_SEND_TIME_URI, 0)
     plan.stamped = stamped if 0 < stamped < 256 else 0
+    sequenced = outgoing.get(rtp.TRANSPORT_CC_URI, 0)
+    plan.sequenced = sequenced if 0 < sequenced < 256 else 0
     return 0
 
 
@@ -381,7 +387,10 @@ cdef class CompiledPlane:
         cdef Producer *producer
         cdef Name *rids = <Name *>calloc(len(spec.rids) + 1, sizeof(Name))
         cdef int64_t id = spec.producer, owner = spec.peer
-        cdef int failed = 0, at, count = <int>len(spec.rids)
+        cdef int failed = 0, at, count = <int>len(spec.rids), transport_cc = 0
+        for identifier, uri in spec.extensions.items():
+            if uri == rtp.TRANSPORT_CC_URI and 0 < identifier < 256:
+                transport_cc = identifier
         producer = <Producer *>calloc(1, sizeof(Producer))
         if rids == NULL or producer == NULL:
             free(rids)
@@ -400,6 +409,8 @@ cdef class CompiledPlane:
                     failed = 2
                 else:
                     failed = producer_add(engine, producer, peer, rids, count, now)
+                    if failed == 0 and transport_cc:
+                        peer.transport_cc = <uint8_t>transport_cc
                 pthread_mutex_unlock(&engine.mutex)
             if failed == 0 or failed == -2:
                 producer = NULL
@@ -469,6 +480,9 @@ cdef class CompiledPlane:
                 if peer == NULL or producer == NULL:
                     failed = 2
                 else:
+                    if not producer.audio and not consumer.has_rtx:
+                        # It is sent again the same to the byte, and no number of the transport is used twice.
+                        plan.sequenced = 0
                     failed = consumer_add(engine, consumer, peer, producer, &plan, &codec, now)
                 pthread_mutex_unlock(&engine.mutex)
             if failed == 0 or failed == -2:
@@ -531,6 +545,16 @@ cdef class CompiledPlane:
             pthread_mutex_unlock(&engine.mutex)
         self._done()
 
+    def follow_delivery(self, int64_t peer, bint wanted):
+        cdef Engine *engine = self.engine
+        cdef Peer *known
+        with nogil:
+            pthread_mutex_lock(&engine.mutex)
+            known = <Peer *>table_get(&engine.peers, <uint64_t>peer, 0, 0)
+            if known != NULL:
+                known.follows_delivery = wanted
+            pthread_mutex_unlock(&engine.mutex)
+
     # -- datagrams and time, for who has not started the thread
 
     def handle(self, bytes datagram, address, *, double now):
@@ -570,9 +594,12 @@ cdef class CompiledPlane:
             events = engine.events
             count = engine.event_count
             engine.events = NULL
-            engine.event_count = engine.event_room = 0
+            engine.event_count = engine.event_room = engine.delivery_events = 0
             pthread_mutex_unlock(&engine.mutex)
-        told = [make_event(&events[at]) for at in range(count)]
+        told = []
+        for at in range(count):
+            told.append(make_event(&events[at]))
+            free(events[at].packets)
         free(events)
         return told
 
@@ -617,6 +644,7 @@ cdef int64_t delay_bound(int bucket):
 
 
 cdef object make_event(const Event *event):
+    cdef int at
     if event.kind == PRODUCER_FLOWING:
         return api.ProducerFlowing(event.subject)
     if event.kind == PRODUCER_SILENT:
@@ -629,7 +657,15 @@ cdef object make_event(const Event *event):
         return api.ConsumerFlowing(event.subject)
     if event.kind == LAYER_SWITCHED:
         return api.LayerSwitched(event.subject, get_name(&event.rid))
+    if event.kind == DELIVERY_REPORTED:
+        packets = tuple([make_delivered(&event.packets[at]) for at in range(event.packet_count)])
+        return api.DeliveryReported(event.subject, event.at, packets)
     return api.PeerHeard(event.subject)
+
+
+cdef object make_delivered(const DeliveredPacket *packet):
+    arrived_at = packet.ticks / 4000.0 if packet.arrived else None
+    return Delivered(packet.sent_at, arrived_at, packet.size, packet.ssrc)
 
 
 cdef object make_totals(const Facts *facts):
@@ -649,6 +685,8 @@ cdef object make_totals(const Facts *facts):
         plis_received=totals.plis_received,
         rtx_received=totals.rtx_received,
         resent=totals.resent,
+        feedbacks_sent=totals.feedbacks_sent,
+        feedbacks_received=totals.feedbacks_received,
         drops={reason: count for reason, count in zip(_DROPS, counts) if count},
     )
 
@@ -661,6 +699,19 @@ cdef object make_peer(const PeerFact *fact):
         packets_out=fact.packets_out,
         bytes_out=fact.bytes_out,
         last_heard=fact.last_heard if fact.heard else None,
+        feedbacks_sent=fact.feedbacks_sent,
+        delivery=make_delivery(&fact.delivery) if fact.delivery.ring != NULL else None,
+    )
+
+
+cdef object make_delivery(const Delivery *delivery):
+    return api.DeliverySnapshot(
+        sent=delivery.next,
+        feedbacks=delivery.feedbacks,
+        acknowledged=delivery.acknowledged,
+        acknowledged_bytes=delivery.acknowledged_bytes,
+        lost=delivery.lost,
+        receive_rate_bps=delivery.rate_bps if delivery.has_rate else None,
     )
 
 

@@ -11,7 +11,7 @@ from sfu.core.rewrite import Last, Shifts, Span, SpanMap, switch_timestamp
 from sfu.plane.api import ConsumerFlowing, ConsumerSnapshot, ConsumerSpec, LayerSwitched
 from sfu.plane.context import PlaneContext
 from sfu.plane.drops import DropReason
-from sfu.plane.packet import ExtensionPlan, MediaPacket
+from sfu.plane.packet import ExtensionPlan, MediaPacket, with_sequence
 from sfu.plane.peer import PlanePeer
 from shared.rtc import rtcp, vp8
 from shared.rtc.rtp import sequence_delta
@@ -138,7 +138,7 @@ class Consumer:
             self.highest_out = out_index
             self._newest = packet
             self._newest_shifts = span.shifts
-        block = packet.block(self._plan, now)
+        block = self._numbered(packet.block(self._plan, now))
         payload = self._payload(packet, span.shifts)
         head = _HEADER.pack(
             0x90 if block else 0x80,
@@ -147,17 +147,24 @@ class Consumer:
             (packet.timestamp + span.shifts.timestamp) & 0xFFFFFFFF,
             self.spec.ssrc,
         )
-        if self._emit(head + block + payload, len(payload)) and newest is None:
+        if self._emit(head + block + payload, len(payload), ssrc=self.spec.ssrc, now=now) and newest is None:
             self._flow(now)
+
+    def _numbered(self, block: bytes) -> bytes:
+        if not self._plan.sequenced or self.peer.delivery is None:
+            return block
+        return with_sequence(block, self.peer.delivery.sequence)
 
     def _payload(self, packet: MediaPacket, shifts: Shifts) -> bytes:
         if packet.vp8 is None or not (shifts.picture_id or shifts.tl0):
             return packet.payload
         return vp8.shifted(packet.payload, packet.vp8, picture_id_shift=shifts.picture_id, tl0_shift=shifts.tl0)
 
-    def _emit(self, packet: bytes, octets: int) -> bool:
+    def _emit(self, packet: bytes, octets: int, *, ssrc: int, now: float) -> bool:
         if not self.peer.send_rtp(packet):
             return False
+        if self._plan.sequenced and self.peer.delivery is not None:
+            self.peer.delivery.sent(size=len(packet), ssrc=ssrc, now=now)
         self._sent += 1
         self._sent_bytes += len(packet)
         self._octets += octets
@@ -230,7 +237,8 @@ class Consumer:
             if found is not None and packet is None and found[1] in found[0].missing:
                 self._context.drops[DropReason.RESEND_AWAITED] += 1
                 continue
-            if found is None or packet is None:
+            # Without RTX a resend is the same to the byte, and a transport-wide number is never used twice.
+            if found is None or packet is None or (self._plan.sequenced and not self.spec.has_rtx):
                 self._unanswered += 1
                 self._context.drops[DropReason.RESEND_UNKNOWN] += 1
                 continue
@@ -245,7 +253,7 @@ class Consumer:
         payload = self._payload(packet, shifts)
         payload_type, sequence, ssrc = self.spec.payload_type, out_index & 0xFFFF, self.spec.ssrc
         if self.spec.rtx_ssrc is not None and self.spec.rtx_payload_type is not None:
-            block = self._plan.encode(packet, now)
+            block = self._numbered(self._plan.encode(packet, now))
             payload = _OSN.pack(sequence) + payload
             payload_type, ssrc = self.spec.rtx_payload_type, self.spec.rtx_ssrc
             self._rtx_sequence = sequence = (self._rtx_sequence + 1) & 0xFFFF
@@ -254,7 +262,7 @@ class Consumer:
             block = packet.block(self._plan, now)
         timestamp = (packet.timestamp + shifts.timestamp) & 0xFFFFFFFF
         head = _HEADER.pack(0x90 if block else 0x80, packet.marker | payload_type, sequence, timestamp, ssrc)
-        if self._emit(head + block + payload, 0):
+        if self._emit(head + block + payload, 0, ssrc=ssrc, now=now):
             self._resent += 1
             self._context.resent += 1
 

@@ -21,6 +21,8 @@ class PlaneContext:
         "bytes_out",
         "drops",
         "events",
+        "feedbacks_received",
+        "feedbacks_sent",
         "forwarded",
         "forwarded_bytes",
         "nacks_received",
@@ -48,3 +50,4 @@ class PlaneContext:
         self.packets_in = self.bytes_in = self.packets_out = self.bytes_out = 0
         self.forwarded = self.forwarded_bytes = self.resent = 0
         self.nacks_sent = self.nacks_received = self.plis_sent = self.plis_received = self.rtx_received = 0
+        self.feedbacks_sent = self.feedbacks_received = 0

@@ -7,8 +7,10 @@ from sfu.plane.api import PeerHeard
 from sfu.plane.context import PlaneContext
 from sfu.plane.drops import DropReason
 from sfu.plane.peer import PlanePeer
+from sfu.plane.transport_feedback import TransportFeedbacks
 from shared.errors import BadPacket
 from shared.rtc import rtcp
+from shared.rtc.transport_cc import TransportFeedback
 
 FIRST_REPORT_S = 0.1
 """From a new SSRC's first packet to the report that covers it: Chromium sends MID and RID until then."""
@@ -20,8 +22,9 @@ MAX_REMB_SSRCS = 64
 class Feedback:
     """Reads compounds, and reports to each peer that sends: receiver reports and REMB."""
 
-    def __init__(self, context: PlaneContext) -> None:
+    def __init__(self, context: PlaneContext, transport: TransportFeedbacks) -> None:
         self._context = context
+        self._transport = transport
 
     # -- arriving
 
@@ -57,10 +60,12 @@ class Feedback:
             case rtcp.FullIntraRequest():
                 for ssrc in packet.media:
                     self._picture_loss(peer, ssrc, now=now)
+            case TransportFeedback():
+                self._transport.heard(peer, packet, now=now)
             case rtcp.Bye():
                 self._bye(peer, packet.ssrcs)
             case _:
-                pass  # SDES, REMB, transport-cc, XR: nothing here depends on them
+                pass  # SDES, REMB, XR: nothing here depends on them
 
     def _sender_report(self, peer: PlanePeer, report: rtcp.SenderReport, *, now: float) -> None:
         route = peer.routes.get(report.ssrc)

@@ -75,7 +75,7 @@ class MediaPacket:
 class ExtensionPlan:
     """How header extensions of one producer look to consumers that negotiated the same ids."""
 
-    __slots__ = ("_copied", "_stamped")
+    __slots__ = ("_copied", "_stamped", "_transport_cc")
 
     def __init__(self, incoming: Mapping[int, str], outgoing: Mapping[str, int]) -> None:
         self._copied = {
@@ -84,11 +84,24 @@ class ExtensionPlan:
             if uri in outgoing and uri not in HOP_BY_HOP and uri != rtp.ABS_SEND_TIME_URI
         }
         self._stamped = outgoing.get(rtp.ABS_SEND_TIME_URI)
+        self._transport_cc = outgoing.get(rtp.TRANSPORT_CC_URI)
+
+    @property
+    def sequenced(self) -> bool:
+        """Whether each packet needs a transport-wide sequence number of its own: see `with_sequence`."""
+        return self._transport_cc is not None
 
     def encode(self, packet: MediaPacket, now: float) -> bytes:
-        """The extension block for a packet sent at `now`."""
+        """The extension block for a packet sent at `now`; a transport-wide sequence number comes first in it, as 0."""
         copied = self._copied
-        elements = [(copied[identifier], value) for identifier, value in packet.elements if identifier in copied]
+        elements = [(self._transport_cc, b"\0\0")] if self._transport_cc is not None else []
+        elements += [(copied[identifier], value) for identifier, value in packet.elements if identifier in copied]
         if self._stamped is not None:
             elements.append((self._stamped, rtp.abs_send_time(now)))
         return rtp.encode_extensions(elements)
+
+
+def with_sequence(block: bytes, sequence: int) -> bytes:
+    """A copy of the block of a plan that is `sequenced`, with the transport-wide sequence number of one packet."""
+    at = 5 if block[0] == rtp.ONE_BYTE_PROFILE >> 8 else 6
+    return block[:at] + sequence.to_bytes(2, "big") + block[at + 2 :]

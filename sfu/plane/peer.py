@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sfu.plane.api import Address, PeerSnapshot
+from sfu.core.arrivals import Arrivals
+from sfu.core.delivery import Delivery
+from sfu.plane.api import Address, DeliverySnapshot, PeerSnapshot
 from sfu.plane.context import PlaneContext
 from sfu.plane.drops import DropReason
 from shared.errors import BadPacket
@@ -29,11 +31,16 @@ class PlanePeer:
         "_ssrcs",
         "_used",
         "address",
+        "arrivals",
         "bytes_in",
         "bytes_out",
         "closed",
         "consumers",
         "consumers_by_ssrc",
+        "delivery",
+        "feedback_timer",
+        "feedbacks_sent",
+        "follows_delivery",
         "last_heard",
         "packets_in",
         "packets_out",
@@ -42,6 +49,7 @@ class PlanePeer:
         "report_pending",
         "reporting",
         "routes",
+        "transport_cc",
     )
 
     def __init__(self, peer: int, context: PlaneContext) -> None:
@@ -61,6 +69,14 @@ class PlanePeer:
         self.last_heard: float | None = None
         self.reporting = False
         self.report_pending = False
+        self.transport_cc = 0
+        """The id of the transport-wide sequence number in what the peer sends; 0: none negotiated."""
+        self.arrivals: Arrivals | None = None
+        self.feedback_timer = False
+        self.feedbacks_sent = 0
+        self.delivery: Delivery | None = None
+        """Of what it gets; None before a consumer has negotiated transport-wide sequence numbers."""
+        self.follows_delivery = False
 
     @property
     def ready(self) -> bool:
@@ -70,6 +86,7 @@ class PlanePeer:
     def set_keys(self, keys: SrtpKeys) -> None:
         self._session = SrtpSession(keys)
         self._ssrcs.clear()
+        self.arrivals = None  # a new association numbers anew
         self._used = {ssrc for consumer in self.consumers.values() for ssrc in consumer.ssrcs}
 
     def claim(self, ssrc: int) -> bool:
@@ -145,4 +162,17 @@ class PlanePeer:
             packets_out=self.packets_out,
             bytes_out=self.bytes_out,
             last_heard=self.last_heard,
+            feedbacks_sent=self.feedbacks_sent,
+            delivery=_delivery_snapshot(self.delivery) if self.delivery is not None else None,
         )
+
+
+def _delivery_snapshot(delivery: Delivery) -> DeliverySnapshot:
+    return DeliverySnapshot(
+        sent=delivery.packets,
+        feedbacks=delivery.feedbacks,
+        acknowledged=delivery.acknowledged,
+        acknowledged_bytes=delivery.acknowledged_bytes,
+        lost=delivery.lost,
+        receive_rate_bps=delivery.receive_rate_bps,
+    )

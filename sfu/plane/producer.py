@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sfu.core.binder import Candidate
+from sfu.core.delivery import Delivery
 from sfu.core.layers import LayerFact, choose_layer
 from sfu.plane.api import (
     SILENT_AFTER_S,
@@ -19,6 +20,7 @@ from sfu.plane.context import PlaneContext
 from sfu.plane.encoding import Encoding
 from sfu.plane.packet import ExtensionPlan, MediaPacket
 from sfu.plane.peer import PlanePeer
+from shared.rtc import rtp
 
 WATCH_S = 0.2
 """How often layers and silence are looked at: well under what a viewer notices."""
@@ -107,10 +109,16 @@ class Producer:
     # -- consumers
 
     def add_consumer(self, spec: ConsumerSpec, peer: PlanePeer, *, now: float) -> Consumer:
-        key = tuple(sorted(spec.extensions.items()))
+        extensions = dict(spec.extensions)
+        if self.spec.kind == "video" and not spec.has_rtx:
+            # It is sent again the same to the byte, and no number of the transport is used twice.
+            extensions.pop(rtp.TRANSPORT_CC_URI, None)
+        key = tuple(sorted(extensions.items()))
         plan = self._plans.get(key)
         if plan is None:
-            plan = self._plans[key] = ExtensionPlan(self.spec.extensions, spec.extensions)
+            plan = self._plans[key] = ExtensionPlan(self.spec.extensions, extensions)
+        if plan.sequenced and peer.delivery is None:
+            peer.delivery = Delivery()
         consumer = self.consumers[spec.consumer] = Consumer(spec, self, peer, plan, self._context)
         self.refresh_active()
         consumer.choose(now=now)

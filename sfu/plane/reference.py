@@ -13,6 +13,7 @@ from sfu.plane.encoding import Encoding
 from sfu.plane.feedback import Feedback
 from sfu.plane.peer import PlanePeer
 from sfu.plane.producer import Producer
+from sfu.plane.transport_feedback import TransportFeedbacks
 from shared.errors import BadPacket
 from shared.rtc import rtp
 from shared.rtc.demux import is_rtcp
@@ -25,7 +26,8 @@ class ReferencePlane:
     def __init__(self, *, send: Send, rng: random.Random | None = None) -> None:
         # Sequence numbers and SSRCs must not be guessable from outside, hence not the default generator.
         self._context = PlaneContext(send=send, rng=rng or random.SystemRandom())
-        self._feedback = Feedback(self._context)
+        self._transport = TransportFeedbacks(self._context)
+        self._feedback = Feedback(self._context, self._transport)
         self._peers: dict[int, PlanePeer] = {}
         self._by_address: dict[Address, PlanePeer] = {}
         self._producers: dict[int, Producer] = {}
@@ -84,6 +86,9 @@ class ReferencePlane:
             return False
         producer = Producer(spec, peer, self._context, now=now)
         self._producers[spec.producer] = peer.producers[spec.producer] = producer
+        for identifier, uri in spec.extensions.items():
+            if uri == rtp.TRANSPORT_CC_URI:
+                peer.transport_cc = identifier
         return True
 
     def close_producer(self, producer: int) -> None:
@@ -140,6 +145,10 @@ class ReferencePlane:
         if (known := self._producers.get(producer)) is not None:
             known.request_keyframes(now=now)
 
+    def follow_delivery(self, peer: int, wanted: bool) -> None:
+        if (known := self._peers.get(peer)) is not None:
+            known.follows_delivery = wanted
+
     # -- datagrams
 
     def handle(self, datagram: bytes, address: Address, *, now: float) -> None:
@@ -169,6 +178,7 @@ class ReferencePlane:
             self._context.drops[DropReason.BAD_RTP] += 1
             return
         self._feedback.heard(peer, now=now)
+        self._transport.arrived(peer, packet, header, now=now)
         route = peer.routes.get(header.ssrc) or self._bind(peer, packet, header, now=now)
         if route is None:
             self._context.drops[DropReason.UNKNOWN_SSRC] += 1
@@ -244,6 +254,8 @@ class ReferencePlane:
             plis_received=context.plis_received,
             rtx_received=context.rtx_received,
             resent=context.resent,
+            feedbacks_sent=context.feedbacks_sent,
+            feedbacks_received=context.feedbacks_received,
             drops={reason.value: count for reason, count in context.drops.items()},
         )
 

@@ -23,6 +23,8 @@ _TOTALS = {
     "plis_received": "Key frames consumers asked for",
     "rtx_received": "Retransmissions and probes received",
     "resent": "Packets sent again to consumers",
+    "feedbacks_sent": "Transport-cc feedback packets sent to publishers",
+    "feedbacks_received": "Transport-cc feedback packets of consumers received",
 }
 
 

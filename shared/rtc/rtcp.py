@@ -10,6 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from shared.errors import BadPacket
+from shared.rtc import transport_cc
+from shared.rtc.transport_cc import TransportFeedback
 
 SR, RR, SDES, BYE, RTPFB, PSFB = 200, 201, 202, 203, 205, 206
 _FMT_NACK, _FMT_PLI, _FMT_FIR, _FMT_AFB = 1, 1, 4, 15
@@ -106,14 +108,23 @@ class Remb:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unread:
-    """A well-framed packet of a kind we don't use: transport-cc, XR, APP, other feedback."""
+    """A well-framed packet of a kind we don't use: XR, APP, other feedback."""
 
     packet_type: int
     count: int
 
 
 RtcpPacket = (
-    SenderReport | ReceiverReport | SourceDescription | Bye | Nack | PictureLoss | FullIntraRequest | Remb | Unread
+    SenderReport
+    | ReceiverReport
+    | SourceDescription
+    | Bye
+    | Nack
+    | PictureLoss
+    | FullIntraRequest
+    | Remb
+    | TransportFeedback
+    | Unread
 )
 
 
@@ -164,6 +175,8 @@ def _read(packet_type: int, count: int, body: bytes) -> RtcpPacket:
         return Bye(ssrcs=struct.unpack_from(f"!{count}I", body))
     if packet_type == RTPFB and count == _FMT_NACK:
         return _read_nack(body)
+    if packet_type == RTPFB and count == transport_cc.FORMAT:
+        return transport_cc.read(body)
     if packet_type == PSFB:
         return _read_payload_feedback(count, body)
     return Unread(packet_type=packet_type, count=count)

@@ -27,6 +27,7 @@ from shared.rtc.sdp_parse import MAX_CHARS, MAX_MEDIA, parse
 __all__ = [
     "MAX_CHARS",
     "MAX_MEDIA",
+    "TRANSPORT_CC",
     "VIDEO_FEEDBACK",
     "Candidate",
     "Codec",
@@ -50,8 +51,9 @@ __all__ = [
 ]
 
 VIDEO_FEEDBACK = ("goog-remb", "ccm fir", "nack", "nack pli")
-"""RTCP feedback of every video codec here. No transport-cc: with REMB alone a browser ramps up to the cap it is
-told."""
+"""RTCP feedback of every video codec here."""
+TRANSPORT_CC = "transport-cc"
+"""RTCP feedback of any codec whose packets bear transport-wide sequence numbers; without those it says nothing."""
 _HOST_PREFERENCE = 126
 """Type preference of a host candidate (RFC 8445 section 5.1.2.2)."""
 

@@ -22,7 +22,7 @@ def test_a_choice_that_sorting_would_not_make_is_noticed(monkeypatch: pytest.Mon
 
     def backwards(self: Index, **how: object) -> Picks:
         picks = honest(self, **how | {"count": 60})  # type: ignore[arg-type]
-        return Picks(best=picks.best[::-1][:8])
+        return Picks(levels=[picks.order[::-1][:8]])
 
     monkeypatch.setattr(Index, "best", backwards)
     assert not measure(sfus=60, choices=20).agrees

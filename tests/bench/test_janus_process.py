@@ -16,6 +16,7 @@ INSTALLED = Installed(
     program=Path("/usr/bin/janus"),
     plugin=Path("/usr/lib/some-arch/janus/plugins/libjanus_videoroom.so"),
     transport=Path("/usr/lib/some-arch/janus/transports/libjanus_websockets.so"),
+    shim=Path("/somewhere/janus_loopback.so"),
 )
 
 
@@ -64,7 +65,7 @@ async def test_it_runs_on_its_core_and_ends_with_its_block() -> None:
     need_janus()
     core = min(os.sched_getaffinity(0))
     ours = os.sched_getaffinity(0)
-    async with janus_process(core=core, event_loops=1) as janus:
+    async with janus_process(find_janus(), core=core, event_loops=1) as janus:
         threads = [int(path.name) for path in Path(f"/proc/{janus.pid}/task").iterdir()]
         assert len(threads) > 1
         assert all(os.sched_getaffinity(thread) == {core} for thread in threads)
@@ -86,7 +87,7 @@ async def test_it_ends_when_the_run_fails() -> None:
 
 
 async def _fail(pids: list[int]) -> None:
-    async with janus_process(core=None, event_loops=1) as janus:
+    async with janus_process(find_janus(), core=None, event_loops=1) as janus:
         pids.append(janus.pid)
         raise ZeroDivisionError
 
@@ -94,7 +95,7 @@ async def _fail(pids: list[int]) -> None:
 @pytest.mark.integration
 async def test_an_early_end_is_told_with_its_log() -> None:
     need_janus()
-    async with janus_process(core=None, event_loops=1) as janus:
+    async with janus_process(find_janus(), core=None, event_loops=1) as janus:
         os.kill(janus.pid, signal.SIGKILL)
         await _ended(janus)
         with pytest.raises(JanusFailed, match=r"(?s)status -9.*VideoRoom plugin initialized"):

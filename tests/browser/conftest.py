@@ -13,6 +13,8 @@ from bench.chromium import find_chromium, open_chromium
 from control.shell.fleet import Fleet, FleetSpec
 
 ROUTERS, SFUS = 2, 3
+CAP_KBPS = 20_000
+"""Told to publishers by REMB: so much that a browser gets there only by believing it, never by measuring."""
 
 
 def missing(what: str) -> None:
@@ -45,7 +47,8 @@ async def browser(chromium: BrowserContext) -> AsyncIterator[BrowserContext]:
 @pytest_asyncio.fixture(loop_scope="session", scope="session")
 async def fleet_of_processes() -> AsyncIterator[Fleet]:
     """Routers, SFUs and a Redis server on loopback, for all tests: starting them takes longer than most tests."""
-    spec = FleetSpec(routers=ROUTERS, sfus=SFUS, router_flags=("--dev-tokens",))
+    cap = ("--publisher-cap-kbps", str(CAP_KBPS))
+    spec = FleetSpec(routers=ROUTERS, sfus=SFUS, router_flags=("--dev-tokens",), sfu_flags=cap)
     async with Fleet(spec) as fleet:
         yield fleet
 

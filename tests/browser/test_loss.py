@@ -19,8 +19,8 @@ pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session"), py
 
 FRAMES = 100
 """Frames of one look at the picture: four seconds."""
-LOOKS, CALM_LOOKS = 10, 2
-"""Most looks, and how many of them the machine must leave undisturbed."""
+LOOKS, SMOOTH_LOOKS = 10, 2
+"""Most looks, and how many of them must be without a freeze. Only one that the machine disturbed may be repeated."""
 CALM_MS = 100.0
 """A machine that keeps an idle process waiting longer than this makes pauses of its own: Chromium calls 150 ms beyond
 the usual a freeze."""
@@ -39,6 +39,14 @@ class Look:
     freezes: int
     frozen_s: float
     stall_ms: float
+
+    @property
+    def smooth(self) -> bool:
+        return self.freezes == 0 and self.frozen_s == 0
+
+    @property
+    def disturbed(self) -> bool:
+        return self.stall_ms >= CALM_MS
 
 
 async def one_of(person: Person, way: str, kind: str) -> dict[str, Any]:
@@ -85,21 +93,23 @@ async def test_a_call_over_loss_jitter_and_reordering_neither_freezes_nor_storms
     before, sent = await picture(bob), await one_of(ada, "outbound-rtp", "video")
     heard = await one_of(bob, "inbound-rtp", "audio")
     looks: list[Look] = []
-    while len(looks) < LOOKS and sum(each.stall_ms < CALM_MS for each in looks) < CALM_LOOKS:
+    while len(looks) < LOOKS and sum(each.smooth for each in looks) < SMOOTH_LOOKS:
         looks.append(await look(bob))
+        assert looks[-1].smooth or looks[-1].disturbed, looks
     counters, path_now = await road.counters() - started, road.proxy.counts()["up"]
     after, sent_now = await picture(bob), await one_of(ada, "outbound-rtp", "video")
     heard_now = await one_of(bob, "inbound-rtp", "audio")
 
-    calm = [each for each in looks if each.stall_ms < CALM_MS]
-    assert len(calm) >= CALM_LOOKS, f"this machine is too busy to tell a frozen picture from a frozen machine: {looks}"
-    assert [(each.freezes, each.frozen_s) for each in calm] == [(0, 0)] * len(calm), looks
+    assert sum(each.smooth for each in looks) == SMOOTH_LOOKS, looks
     assert heard_now["packetsReceived"] - heard["packetsReceived"] > 200
 
     came_of = fates(counters)
     assert counters["nacks_received"] > 20
     assert counters["nacks_received"] == sum(came_of.values()), came_of
-    assert came_of["resend-unknown"] == came_of["resend-over-budget"] == 0, came_of
+    assert came_of["resend-over-budget"] == 0, came_of
+    # Nobody needs what was lost just before a key frame, and the plane asks for it no more.
+    keyframes = after["keyFramesDecoded"] - before["keyFramesDecoded"]
+    assert came_of["resend-unknown"] <= 5 * keyframes, came_of
     assert after["retransmittedBytesReceived"] - before["retransmittedBytesReceived"] < 0.5 * (
         after["bytesReceived"] - before["bytesReceived"]
     )
@@ -112,5 +122,5 @@ async def test_a_call_over_loss_jitter_and_reordering_neither_freezes_nor_storms
 
     assert counters["plis_received"] <= len(looks)
     assert counters["plis_sent"] <= len(looks)
-    assert after["keyFramesDecoded"] - before["keyFramesDecoded"] <= len(looks)
+    assert keyframes <= len(looks)
     assert ada.problems == bob.problems == []

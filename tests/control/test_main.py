@@ -48,6 +48,10 @@ def test_every_command_has_a_help_page(command: str, capsys: pytest.CaptureFixtu
         (["up", "--sfus=-1"], 2, "at least one"),
         (["up", "--fleet", "../x"], 2, "--fleet"),
         (["up", "--sfus", "many"], 2, "many"),
+        (["up", "--scaling", "/nowhere.toml"], 2, "/nowhere.toml: can't be read"),
+        (["control"], 2, "--scaling"),
+        (["scaling", "check", "/nowhere.toml"], 2, "/nowhere.toml: can't be read"),
+        (["scaling", "--last", "many", "--redis", "redis://127.0.0.1:1/0"], 2, "many"),
     ],
 )
 def test_what_can_not_be_done_is_said_in_one_sentence(
@@ -101,6 +105,28 @@ def test_scripts_read_status_and_drains_as_json(redis_url: str, fleet: str, caps
     assert [(row["sfu"], row["status"]) for row in status["sfus"]] == [("a", "ONLINE"), ("b", "CORDONED")]
     assert run(["drains", "--json", *where]) == 0
     assert [report["sfu"] for report in json.loads(capsys.readouterr().out)] == ["z"]
+
+
+def test_a_fleet_that_nobody_scales_says_what_is_missing(
+    redis_url: str, fleet: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where = ["--redis", redis_url, "--fleet", fleet]
+    assert run(["scaling", *where]) == 0
+    out = capsys.readouterr().out
+    assert "sluice control" in out
+    assert "nothing has been decided yet" in out
+    assert run(["scaling", "--json", *where]) == 0
+    assert json.loads(capsys.readouterr().out) == {"leader": None, "state": None, "records": []}
+
+
+def test_a_scaling_file_is_checked_with_its_pool(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "scaling.toml"
+    file.write_text('max_nodes = 9\n[pool]\nkind = "kubernetes"\n')
+    assert run(["scaling", "check", str(file)]) == 2
+    assert f"{file}:2 pool.deployment: name the Deployment" in capsys.readouterr().err
+    file.write_text("max_nodes = 9\n")
+    assert run(["scaling", "check", str(file)]) == 0
+    assert "3 to 9 nodes of a process pool" in capsys.readouterr().out
 
 
 def test_people_read_status_and_drains_as_tables(

@@ -94,6 +94,11 @@ class Rig:
         self.plane.set_keys(peer, SrtpKeys(self.profile, a, b, c, d), now=self.now)
         self._sessions[peer] = SrtpSession(SrtpKeys(self.profile, c, d, a, b))
 
+    def rekeyed(self, peer: int, keys: SrtpKeys) -> None:
+        """The peer's own side of keys that the plane has been given."""
+        theirs = SrtpKeys(keys.profile, keys.tx_key, keys.tx_salt, keys.rx_key, keys.rx_salt)
+        self._sessions[peer] = SrtpSession(theirs)
+
     def produce(self, producer: int, peer: int, *, kind: Kind = "video", rids: tuple[str, ...] = ()) -> None:
         codecs = (VP8,) if kind == "video" else (OPUS,)
         spec = ProducerSpec(
@@ -107,7 +112,20 @@ class Rig:
         )
         assert self.plane.produce(spec, now=self.now)
 
-    def consume(self, consumer: int, peer: int, producer: int, *, codec: str = "VP8", rtx: bool = True) -> None:
+    def consume(
+        self,
+        consumer: int,
+        peer: int,
+        producer: int,
+        *,
+        codec: str = "VP8",
+        rtx: bool = True,
+        transport_cc: int | None = None,
+    ) -> None:
+        """`transport_cc` is the id of transport-wide sequence numbers towards the peer."""
+        extensions = {rtp.ORIENTATION_URI: 5, rtp.ABS_SEND_TIME_URI: 7, rtp.AUDIO_LEVEL_URI: 6}
+        if transport_cc is not None:
+            extensions[rtp.TRANSPORT_CC_URI] = transport_cc
         spec = ConsumerSpec(
             consumer=consumer,
             peer=peer,
@@ -117,7 +135,7 @@ class Rig:
             codec=codec,
             rtx_ssrc=6000 + consumer if rtx else None,
             rtx_payload_type=101 if rtx else None,
-            extensions={rtp.ORIENTATION_URI: 5, rtp.ABS_SEND_TIME_URI: 7, rtp.AUDIO_LEVEL_URI: 6},
+            extensions=extensions,
             cname="room",
         )
         assert self.plane.consume(spec, now=self.now)

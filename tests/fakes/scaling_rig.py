@@ -87,6 +87,8 @@ class Done:
     node: str
     streams: int | None = None
     request: str = ""
+    late: bool = False
+    """Done by a controller that was paused within the call and led no longer."""
 
 
 class PoolDown(Exception):
@@ -176,6 +178,7 @@ class Rig:
         self.audit: list[ScalingRecord] = []
         self.token = 0
         self.refused = 0
+        self.late = False
         self.deaf_store = False
         """Commands are lost on their way to Redis."""
         self.decisions: list[tuple[float, Decision]] = []
@@ -186,7 +189,7 @@ class Rig:
     # --- the world ---
 
     def did(self, what: str, node: str, *, streams: int | None = None, request: str = "") -> None:
-        self.journal.append(Done(self.now, what, node, streams, request))
+        self.journal.append(Done(self.now, what, node, streams, request, self.late))
 
     def done(self, what: str) -> list[Done]:
         return [each for each in self.journal if each.what == what]
@@ -221,6 +224,8 @@ class Rig:
         decision = self._think()
         self.store(self.leader.token, decision)
         self.act(self.leader.token, decision, upto=crash_after)
+        if any(isinstance(effect, Cordon | Uncordon) for effect in decision.effects):
+            self.pass_time(0.0)  # what was commanded is followed, reported and seen within a second or two
         return decision
 
     def pause(self) -> Controller:
@@ -232,11 +237,14 @@ class Rig:
         return self.leader
 
     def resume(self, controller: Controller) -> None:
-        """A stopped controller goes on where it was: it acts, because nobody has told it, and wants to store that."""
+        """A stopped controller goes on where it was, within its first call: the worst moment there is. Before any other
+        it looks at the clock and finds that its lease is over."""
         if controller.held is not None:
             decision, token = controller.held
             controller.held = None
-            self.act(token, decision, upto=None)
+            self.late = True
+            self.act(token, decision, upto=1)
+            self.late = False
 
     def _think(self) -> Decision:
         leader, now = self.leader, self.now

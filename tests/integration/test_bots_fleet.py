@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from client_sim.config import BotsConfig
+from client_sim.config import MAX_BOTS, BotsConfig
+from client_sim.core.commands import Join, Leave, Mark
 from client_sim.core.report import BotReport, FleetReport
 from client_sim.core.rules import safe_to_move
 from client_sim.core.script import presence_of
@@ -24,6 +25,7 @@ from client_sim.shell.clip import load
 from client_sim.shell.fleet import BotFleet
 from client_sim.shell.idle_swarm import IdleSwarm
 from control.shell.fleet import Fleet, FleetSpec
+from shared.errors import BadMessage
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(180)]
 WITHIN_S = 40.0
@@ -156,6 +158,31 @@ async def test_a_drain_moves_the_room_without_losing_a_packet(fleet: Fleet) -> N
     await asyncio.wait_for(fleet.sfus[old].child.wait(), WITHIN_S)
     assert fleet.sfus[old].child.exit_code == 0
     await replace_sfu(fleet, old)
+
+
+async def test_players_come_and_go_by_command_and_who_has_left_is_neither_cut_nor_a_gap(fleet: Fleet) -> None:
+    async with crowd(fleet, room="door", bots=2) as people:
+        await until(lambda: people.hearing(2))
+        people.bots.command(Join(room="door"))
+        await until(lambda: len(people.told("hearing", bot="bot-3")) == 4)
+        await people.hear_more()
+        people.bots.command(Leave(bot="bot-1"))
+        assert [len(one["publications"]) for one in people.told("left", bot="bot-1")] == [2]
+        await until(lambda: all(len(bot.follower.publications) == 2 for bot in people.bots.bots))
+        people.bots.command(Mark())
+        heard = people.report().reports[-1].gaps.audio_units
+        await until(lambda: people.report().reports[-1].gaps.audio_units >= heard + 100)
+        report = people.report()
+        with pytest.raises(BadMessage):
+            people.bots.command(Join(room="door", bots=MAX_BOTS))
+    gone, *there = report.reports
+    assert report.cut == ()
+    assert [one.bot for one in report.reports] == ["bot-1", "bot-2", "bot-3"]
+    assert gone.gaps.audio_units > 0
+    assert (gone.marked_audio_gap_ms, gone.marked_video_gap_ms) == (None, None)
+    for one in there:
+        assert one.marked_audio_gap_ms is not None
+        assert one.marked_audio_gap_ms < GENEROUS_GAP_MS, "the silence of who has left counts as a gap"
 
 
 async def test_who_is_in_a_conversation_stays_until_it_is_over_and_is_heard_all_the_while(fleet: Fleet) -> None:

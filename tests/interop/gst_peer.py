@@ -61,6 +61,12 @@ def transceivers(rtc):
     return found
 
 
+def repair(transceiver):
+    """Offer, take and ask for retransmissions of video; sound has none with us."""
+    if transceiver.get_property("kind") == GstWebRTC.WebRTCKind.VIDEO:
+        transceiver.set_property("do-nack", True)
+
+
 class Publisher:
     def __init__(self):
         self.pipeline = Gst.parse_launch(PUBLISH)
@@ -70,7 +76,7 @@ class Publisher:
     def offer(self, _):
         for one in transceivers(self.rtc):
             one.set_property("direction", GstWebRTC.WebRTCRTPTransceiverDirection.SENDONLY)
-            one.set_property("do-nack", True)
+            repair(one)
         pay = next(e for e in children(self.pipeline) if factory(e) == "rtpvp8pay")
         pay.get_static_pad("sink").add_probe(Gst.PadProbeType.BUFFER, self.count)
         negotiated = threading.Event()
@@ -98,6 +104,7 @@ class Subscriber:
         self.pipeline = Gst.Pipeline()
         self.rtc = make_webrtcbin(Gst.ElementFactory.make("webrtcbin"))
         self.rtc.set_property("bundle-policy", GstWebRTC.WebRTCBundlePolicy.MAX_BUNDLE)
+        self.rtc.connect("on-new-transceiver", lambda _, one: repair(one))
         self.rtc.connect("pad-added", self.pad_added)
         self.pipeline.add(self.rtc)
         self.received = []
@@ -105,8 +112,6 @@ class Subscriber:
     def subscribe(self, command):
         self.pipeline.set_state(Gst.State.PLAYING)
         ask(self.rtc, "set-remote-description", description(GstWebRTC.WebRTCSDPType.OFFER, command["sdp"]))
-        for one in transceivers(self.rtc):
-            one.set_property("do-nack", True)
         made = ask(self.rtc, "create-answer", None).get_value("answer")
         ask(self.rtc, "set-local-description", made)
         return {"sdp": made.sdp.as_text()}

@@ -334,10 +334,11 @@ class FleetMachine(RuleBasedStateMachine):
             record = Session(visitor, wire=None, home_at=0.0).record(router="elsewhere")
             room.put_player(msgspec.structs.replace(record, sfu=state.sfu))
 
-    def _ask(self, player: Player, ask: Ask) -> None:
+    def _ask(self, player: Player, ask: Ask, *, stands: str = "") -> None:
+        """`stands`: where the store has just said that the room is."""
         node = self.nodes[player.router]
         room = node.rooms.host(player.room)
-        had = room.placement.sfu if room.placement else ""
+        had = stands or (room.placement.sfu if room.placement else "")
         plan = node.assigner.plan(ask, room_had=had, now=self.now, rng=self.rng)
         if ask.leave:
             # A lagging router treats the SFU as cordoned from now on, as if it had told this itself.
@@ -372,7 +373,7 @@ class FleetMachine(RuleBasedStateMachine):
             plan = node.assigner.heed(plan, placed, now=self.now)
         decision = node.assigner.settle(plan, placed, carrying=room.carriers(), now=self.now)
         if decision is None:
-            self._ask(player, plan.ask)
+            self._ask(player, plan.ask, stands=placed.placement.sfu if placed else "")
         elif decision.chosen is not None:
             state = node.directory.state(decision.chosen)
             assert state is not None

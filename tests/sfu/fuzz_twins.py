@@ -18,7 +18,7 @@ from shared.rtc.srtp import SrtpProfile
 from tests.sfu.test_plane_twins import Twins
 
 STEPS = 2000
-VIEWERS = 16
+VIEWERS = 48
 PROFILES = tuple(SrtpProfile)
 
 

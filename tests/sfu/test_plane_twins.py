@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sfu.plane.api import ConsumerSpec, PlaneSnapshot
-from shared.rtc import rtcp, rtp
+from shared.rtc import rtcp, rtp, transport_cc
 from shared.rtc.demux import is_rtcp
 from shared.rtc.srtp import SrtpProfile
 from tests.fakes.plane_rig import Rig, vp8_payload
@@ -41,6 +41,7 @@ class Twins:
         """Peers that subscribe; the first of them publishes too."""
         self.rigs = [Rig(seed=seed, kind=kind, profile=profile) for kind in ("reference", "compiled")]
         self.consumers = 0
+        self.transport = self.rng.randrange(65536)
         self.streams: list[Stream] = []
         for rig in self.rigs:
             for peer in (1, *self.viewers):
@@ -62,8 +63,11 @@ class Twins:
     def consume(self, peer: int, producer: int) -> None:
         self.consumers += 1
         rtx = self.rng.random() < 0.7
+        transport_cc = self.rng.choice((None, 8, 8, 8, 200))
+        codec = "opus" if producer == 2 else "VP8"
         for rig in self.rigs:
-            rig.consume(self.consumers, peer, producer, codec="opus" if producer == 2 else "VP8", rtx=rtx)
+            rig.consume(self.consumers, peer, producer, codec=codec, rtx=rtx, transport_cc=transport_cc)
+            rig.plane.follow_delivery(peer, self.consumers % 2 == 1)
 
     def each(self, call: str, *arguments: object, **named: object) -> None:
         for rig in self.rigs:
@@ -81,6 +85,7 @@ class Twins:
             self.layer: 3,
             self.pause: 2,
             self.reports: 4,
+            self.transport_feedback: 6,
             self.rtx: 4,
             self.strange: 4,
             self.new_ssrc: 1,
@@ -104,7 +109,8 @@ class Twins:
     def send(self, stream: Stream, sequence: int) -> None:
         rng = self.rng
         body = rng.randbytes(rng.randrange(1, 60))
-        extra = ((13, b"\x02"),) if rng.random() < 0.2 else ()
+        extra = self.transport_number()
+        extra += ((13, b"\x02"),) if rng.random() < 0.2 else ()
         if rng.random() < 0.1:
             extra += ((rng.choice((1, 2, 3, 9, 14, 20, 200)), rng.randbytes(rng.randrange(1, 30))),)
         what = {"ssrc": stream.ssrc, "sequence": sequence, "timestamp": stream.timestamp, "extra": extra}
@@ -153,7 +159,43 @@ class Twins:
             mid="1",
             repaired_rid=stream.rid,
             padding=rng.choice((0, 0, 9)),
+            extra=self.transport_number(),
         )
+
+    def transport_number(self) -> tuple[tuple[int, bytes], ...]:
+        """The publisher's transport-wide sequence number: mostly the next, with gaps, late ones, repeats and jumps."""
+        rng = self.rng
+        if rng.random() < 0.05:
+            return ((3, rng.randbytes(rng.choice((1, 3)))),) if rng.random() < 0.2 else ()
+        weights = (70, 8, 4, 4, 4, 2, 2, 1, 1)
+        step = rng.choices((1, 2, 9, 0, -1, -7, 200, rng.randrange(65536), -2100), weights=weights)[0]
+        number = (self.transport + step) & 0xFFFF
+        if step > 0:
+            self.transport = number
+        return ((3, number.to_bytes(2, "big")),)
+
+    def transport_feedback(self) -> None:
+        """A viewer tells what came: as Chromium does, or with numbers and times that can't be."""
+        rng, peer = self.rng, self.rng.choice(self.viewers)
+        snapshot = next(p for p in self.rigs[0].plane.snapshot().peers if p.peer == peer)
+        sent = snapshot.delivery.sent if snapshot.delivery else 0
+        base = sent - rng.choice((1, 5, 20, 60, 300, 3000)) + rng.choice((0, 0, 0, 40, -70_000))
+        ticks = int(self.rigs[0].now * 4000) + rng.choice((0, 0, 0, 1 << 31, -100_000))
+        arrivals: list[int | None] = []
+        for _ in range(rng.choice((1, 5, 20, 60, 300))):
+            ticks += rng.choice((0, 1, 4, 40, 300, -3))
+            arrivals.append(ticks if rng.random() < 0.9 else None)
+        if rng.random() < 0.3:
+            arrivals[rng.randrange(len(arrivals)) :] = [None] * rng.choice((10, 400, 7000))
+        arrivals.append(ticks)
+        packet = transport_cc.build(sender=1, media=2, base=base, count=rng.randrange(256), arrivals=arrivals)
+        if rng.random() < 0.2:
+            broken = bytearray(packet)
+            broken[rng.randrange(12, len(broken))] ^= 1 << rng.randrange(8)
+            packet = bytes(broken)
+        # Chromium pads most of them.
+        padded = bytes((packet[0] | 0x20, 205)) + (len(packet) // 4).to_bytes(2, "big") + packet[4:] + b"\0\0\0\4"
+        self.each("rtcp", peer, padded if rng.random() < 0.8 else packet)
 
     def wait(self) -> None:
         for rig in self.rigs:
@@ -272,7 +314,9 @@ def same(ours: list[tuple[object, ...]], theirs: list[tuple[object, ...]]) -> No
 
 def told(snapshot: PlaneSnapshot) -> tuple[object, ...]:
     drops = {reason: count for reason, count in snapshot.totals.drops.items() if count}
-    return drops, snapshot.peers, snapshot.producers, snapshot.consumers, snapshot.totals.forwarded
+    totals = snapshot.totals
+    counts = totals.forwarded, totals.feedbacks_sent, totals.feedbacks_received
+    return drops, snapshot.peers, snapshot.producers, snapshot.consumers, counts
 
 
 @pytest.mark.parametrize("profile", SrtpProfile)
@@ -305,3 +349,29 @@ def test_ssrc_is_not_taken_twice_whichever_plane() -> None:
         spec = ConsumerSpec(consumer=99, peer=2, producer=1, ssrc=5001, payload_type=100, codec="VP8")
         with pytest.raises(ValueError, match="SSRC 5001"):
             rig.plane.consume(spec, now=rig.now)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    chunks=st.lists(st.binary(min_size=2, max_size=2), max_size=40),
+    tail=st.binary(max_size=90),
+    base=st.integers(0, 400),
+)
+def test_both_planes_make_the_same_of_any_transport_feedback(chunks: list[bytes], tail: bytes, base: int) -> None:
+    twins = Twins(1, SrtpProfile.AEAD_AES_128_GCM)
+    for rig in twins.rigs:
+        rig.plane.follow_delivery(2, True)
+        rig.consume(90, 2, 2, codec="opus", transport_cc=8)
+    for number in range(400):
+        twins.each("rtp", 1, ssrc=900, sequence=number, timestamp=number, payload=b"x", payload_type=111, mid="2")
+    for reported in (1, 7, 8, 15, 100, 8192, 8193):
+        body = (
+            base.to_bytes(2, "big")
+            + reported.to_bytes(2, "big")
+            + bytes((0, 9, base & 255, 3))
+            + b"".join(chunks)
+            + tail
+        )
+        body += bytes(-len(body) % 4)
+        twins.each("rtcp", 2, b"\x8f\xcd" + (2 + len(body) // 4).to_bytes(2, "big") + bytes(8) + body)
+    twins.check()

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from shared.errors import BadPacket
 from shared.rtc import rtcp
+from shared.rtc.transport_cc import TransportFeedback
 
 u32 = st.integers(0, 0xFFFFFFFF)
 blocks = st.lists(
@@ -111,9 +112,10 @@ def test_padded_transport_cc_costs_nothing_around_it() -> None:
     padded = bytes.fromhex("afcd0005 00000001 00000002 00010002 00000a00 20020001 00000002".replace(" ", ""))
     padded = padded[:2] + (6).to_bytes(2, "big") + padded[4:]
     compound = rtcp.receiver_report(1, [BLOCK]) + padded + rtcp.picture_loss(sender=1, media=2)
-    report, unread, loss = rtcp.parse(compound)
+    report, feedback, loss = rtcp.parse(compound)
     assert report == rtcp.ReceiverReport(ssrc=1, blocks=(BLOCK,))
-    assert unread == rtcp.Unread(packet_type=205, count=15)
+    assert isinstance(feedback, TransportFeedback)
+    assert (feedback.base, feedback.reference, feedback.arrivals) == (1, 10, (0, 1))
     assert loss == rtcp.PictureLoss(sender=1, media=2)
 
 

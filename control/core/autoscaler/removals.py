@@ -77,7 +77,7 @@ class _Step:
         assert member.report is not None
         if not member.report.fresh:
             return self._keep(it)
-        if self.removal.stage == RemovalStage.DRAINING:
+        if self.removal.stage == RemovalStage.DRAINING or member.report.was_cordoned:
             return self._cancelled(it, "no-longer-cordoned")
         if self.removal.waited_s >= self.settings.launch_timeout_s:
             it = self._cancelled(it, "never-cordoned")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from shared.load import UNKNOWN, Ceilings, Load, absurd, ceilings_of, load_of, mean_over_time
-from shared.records import Capacities, SfuState, sfu_id, version_of
+from shared.records import Capacities, SfuState, SfuStatus, sfu_id, status_of, version_of
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,6 +40,8 @@ class Report:
     ceilings: Ceilings | None = None
     faults: tuple[str, ...] = ()
     """Figures in the newest report that can't be."""
+    was_cordoned: bool = False
+    """It was seen CORDONED during the tick, whatever it says now."""
 
     @property
     def known(self) -> bool:
@@ -65,6 +67,7 @@ class _Heard:
     advanced_at: float | None = None
     """When its version last grew under our eyes [monotonic s]; None: not yet, so it may be long dead."""
     loads: list[Load] = field(default_factory=list)
+    was_cordoned: bool = False
 
 
 class Samples:
@@ -86,6 +89,7 @@ class Samples:
                 if state.incarnation != known.state.incarnation:
                     known.loads.clear()
             known.state = state
+            known.was_cordoned |= status_of(state) is SfuStatus.CORDONED
             if self._is_fresh(known, now):
                 known.loads.append(self._load(state))
             self._heard[sfu] = known
@@ -98,6 +102,7 @@ class Samples:
         """Begin a tick: the means start anew."""
         for heard in self._heard.values():
             heard.loads.clear()
+            heard.was_cordoned = False
 
     def _is_fresh(self, heard: _Heard, now: float) -> bool:
         return heard.advanced_at is not None and now - heard.advanced_at <= self._max_age_s
@@ -116,6 +121,7 @@ class Samples:
             load=load,
             ceilings=self._ceilings.of(state.capacities),
             faults=faults_of(state),
+            was_cordoned=heard.was_cordoned,
         )
 
 

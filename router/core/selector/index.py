@@ -13,6 +13,7 @@ from bisect import bisect_left, insort
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import NamedTuple
 
 from router.core.selector.decision import NO_PREFERENCE, Candidate, Preference
@@ -24,21 +25,22 @@ View = tuple[str, str]
 EVERYBODY: View = ("", "")
 MAX_VIEWS = 32
 """Lists kept; the one used longest ago goes first."""
-
-
-class Picked(NamedTuple):
-    """An SFU in its place: whoever has a lower level goes first whatever the figures say."""
-
-    sfu: str
-    level: int
+SECTION = tier(True, Limit.WITHIN) - tier(False, Limit.OVER)
+"""Rungs that differ in neither failures nor limit."""
 
 
 @dataclass(slots=True)
 class Picks:
     """The first of the order."""
 
-    best: list[Picked] = field(default_factory=list)
+    levels: list[list[str]] = field(default_factory=list)
+    """SFUs, best first, in lists: whoever is in an earlier one goes first whatever the figures say."""
     limit_ignored: bool = False
+
+    @property
+    def order(self) -> list[str]:
+        """All of them, best first."""
+        return [sfu for level in self.levels for sfu in level]
 
 
 class _Entry(NamedTuple):
@@ -91,24 +93,25 @@ class Index:
         """The first `count` of the order that are `usable`; with `two_choices` two drawn among the best."""
         picks = Picks()
         draw = self._selector.two_choices
-        count = 2 if draw else count
+        room = 2 if draw else count
         views = self._views_for(preference)
         for failing in (False, True):
-            room = count - len(picks.best)
-            if room <= 0:
-                break
             within = self._first(views, failing, Limit.WITHIN, room, usable, rng)
             sections = [within]
-            if len(within) < room:
+            if sum(map(len, within)) < room:
                 over = self._first(views, failing, Limit.OVER, room, usable, rng)
                 unknown = self._first(views, failing, Limit.UNKNOWN, room, usable, rng)
                 ignored = bool(over) and not within
-                picks.limit_ignored = picks.limit_ignored or (ignored and not picks.best)
+                picks.limit_ignored = picks.limit_ignored or (ignored and not picks.levels)
                 sections = [over, unknown] if ignored else [within, unknown, over]
-            for section in sections:
-                self._append(picks, section, count)
+            for level in chain.from_iterable(sections):
+                if room > 0:
+                    picks.levels.append(level[:room])
+                    room -= len(level)
+            if room <= 0:
+                break
         if draw:
-            picks.best.sort(key=lambda pick: (pick.level, self._entries[pick.sfu].key[1]))
+            picks.levels = [sorted(level, key=lambda sfu: self._entries[sfu].key[1]) for level in picks.levels]
         return picks
 
     def passed_over(self, count: int) -> Iterator[str]:
@@ -127,15 +130,6 @@ class Index:
 
     # --- inside ---
 
-    @staticmethod
-    def _append(picks: Picks, found: list[Picked], count: int) -> None:
-        """Levels go on from the last one; equal ones stay equal."""
-        level, last = (picks.best[-1].level if picks.best else -1), None
-        for pick in found[: count - len(picks.best)]:
-            if pick.level != last:
-                level, last = level + 1, pick.level
-            picks.best.append(Picked(pick.sfu, level))
-
     def _first(
         self,
         views: list[list[Key]],
@@ -144,27 +138,30 @@ class Index:
         count: int,
         usable: Callable[[str], bool],
         rng: random.Random,
-    ) -> list[Picked]:
-        """The first `count` usable ones of one section; a level a tier and wish met."""
-        found: list[Picked] = []
+    ) -> list[list[str]]:
+        """The first `count` usable ones of one section; a list a rung and wish met."""
+        levels: list[list[str]] = []
         everybody = views[-1]
         low = tier(failing, limit)
-        stop = tier(failing, limit, hot=True, cold=True, unknown=True) + 1
+        stop = low + SECTION
         at = bisect_left(everybody, (low,))
-        while at < len(everybody) and everybody[at][0] < stop and len(found) < count:
+        while at < len(everybody) and everybody[at][0] < stop:
             rung = everybody[at][0]
             seen: set[str] = set()
-            for number, view in enumerate(views):
-                level = rung * len(views) + number
+            for view in views:
+                found: list[str] = []
                 for sfu in self._on_rung(view, rung, rng):
                     if sfu not in seen and usable(sfu):
-                        found.append(Picked(sfu, level))
+                        found.append(sfu)
                         if len(found) >= count:
-                            return found
-                    if number + 1 < len(views):
+                            return [*levels, found]
+                    if view is not everybody:
                         seen.add(sfu)
+                if found:
+                    levels.append(found)
+                    count -= len(found)
             at = bisect_left(everybody, (rung + 1,))
-        return found
+        return levels
 
     def _on_rung(self, view: list[Key], rung: int, rng: random.Random) -> Iterator[str]:
         at, end = bisect_left(view, (rung,)), bisect_left(view, (rung + 1,))
@@ -188,6 +185,8 @@ class Index:
 
     def _views_for(self, preference: Preference) -> list[list[Key]]:
         """Lists to look through on each rung: those that meet both wishes, then one, then all."""
+        if not preference.cell and not preference.version:
+            return [self._views[EVERYBODY]]
         cell = preference.cell if self._cells[preference.cell] else ""
         version = preference.version if self._versions[preference.version] else ""
         wanted = [(cell, version), (cell, ""), ("", version), EVERYBODY]

@@ -188,6 +188,8 @@ cdef bint consumer_emit(Engine *engine, Consumer *consumer, Packet *packet, Shif
         consumer.ssrc,
     )
     memcpy(out + 12, block, head)
+    if consumer.plan.sequenced:
+        block_sequence(out + 12, &consumer.peer.delivery)
     head += 12
     if packet.vp8.present and (shifts.picture_id or shifts.tl0):
         memcpy(moved, payload, length)
@@ -198,6 +200,8 @@ cdef bint consumer_emit(Engine *engine, Consumer *consumer, Packet *packet, Shif
         engine.totals.drops[NOT_SENT] += 1
         return False
     consumer.octets += packet.payload_length
+    if consumer.plan.sequenced:
+        delivery_sent(&consumer.peer.delivery, head + length, consumer.ssrc, now)
     consumer_sent(engine, consumer, written, head + length, packet.received_ns)
     return True
 
@@ -229,7 +233,8 @@ cdef void consumer_nack(Engine *engine, Consumer *consumer, uint16_t sequence, d
         if packet == NULL and missing_find(&span.source.missing, out_index - span.shifts.sequence) >= 0:
             engine.totals.drops[RESEND_AWAITED] += 1
             return
-    if packet == NULL:
+    # Without RTX a resend is the same to the byte, and a transport-wide number is never used twice.
+    if packet == NULL or (consumer.plan.sequenced and not consumer.has_rtx):
         consumer.unanswered += 1
         engine.totals.drops[RESEND_UNKNOWN] += 1
         return
@@ -290,6 +295,8 @@ cdef bint consumer_resend(Engine *engine, Consumer *consumer, Packet *packet, Sh
         consumer.rtx_ssrc,
     )
     memcpy(out + 12, engine.block, block)
+    if consumer.plan.sequenced:
+        block_sequence(out + 12, &consumer.peer.delivery)
     write16(payload, <uint32_t>out_index & 0xFFFF)
     memcpy(payload + 2, packet.bytes + packet.payload_at, length)
     if packet.vp8.present and (shifts.picture_id or shifts.tl0):
@@ -300,6 +307,8 @@ cdef bint consumer_resend(Engine *engine, Consumer *consumer, Packet *packet, Sh
     if written < 0:
         engine.totals.drops[NOT_SENT] += 1
         return False
+    if consumer.plan.sequenced:
+        delivery_sent(&consumer.peer.delivery, 12 + block + 2 + length, consumer.rtx_ssrc, now)
     consumer_sent(engine, consumer, written, 12 + block + 2 + length, 0)
     return True
 

@@ -25,6 +25,8 @@ cdef void engine_close(Engine *engine) noexcept nogil:
     cdef int at
     for at in range(engine.raw_count):
         free(engine.raws[at].bytes)
+    for at in range(engine.event_count):
+        free(engine.events[at].packets)
     batch_close(&engine.batches[0])
     batch_close(&engine.batches[1])
     table_free(&engine.objects)
@@ -106,6 +108,9 @@ cdef int peer_set_keys(Engine *engine, Peer *peer, const uint8_t *rx, const uint
     cdef Consumer *consumer
     srtp_forget_keys(engine, peer)
     peer_forget_streams(peer)
+    if peer.arrivals != NULL:
+        # A new association numbers anew.
+        memset(peer.arrivals, 0, sizeof(Arrivals))
     if srtp_rx != NULL:
         peer.srtp_rx = srtp_rx
         peer.srtp_tx = srtp_tx
@@ -136,6 +141,8 @@ cdef void peer_remove(Engine *engine, Peer *peer) noexcept nogil:
     peer_forget_streams(peer)
     table_free(&peer.routes)
     table_free(&peer.by_ssrc)
+    free(peer.arrivals)
+    free(peer.delivery.ring)
     vector_free(&peer.producers)
     vector_free(&peer.consumers)
     free(peer)
@@ -209,7 +216,7 @@ cdef int consumer_add(Engine *engine, Consumer *consumer, Peer *peer, Producer *
     for at in range(128):
         consumer.accepted[at] = producer.codecs[at].kind != CODEC_NONE and same_name(&producer.codecs[at].name, codec)
     consumer.plan = producer_plan(producer, plan)
-    if consumer.plan == NULL:
+    if consumer.plan == NULL or (plan.sequenced and delivery_open(&peer.delivery) < 0):
         return -1
     if enlist(engine, &engine.consumers, &engine.all_consumers, consumer.id, &consumer.serial, consumer) < 0:
         return -1

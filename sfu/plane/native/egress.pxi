@@ -113,6 +113,7 @@ cdef Event *event_add(Engine *engine, int kind, int64_t subject) noexcept nogil:
     event.kind = kind
     event.subject = subject
     event.rid.length = 0
+    event.packets = NULL
     engine.event_count += 1
     tell(engine)
     return event

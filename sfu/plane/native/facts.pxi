@@ -23,6 +23,8 @@ cdef struct PeerFact:
     int64_t id, packets_in, bytes_in, packets_out, bytes_out
     bint heard
     double last_heard
+    int64_t feedbacks_sent
+    Delivery delivery
 
 cdef struct Facts:
     Totals totals
@@ -75,6 +77,8 @@ cdef void peer_fact(Peer *peer, PeerFact *fact) noexcept nogil:
     fact.bytes_out = peer.bytes_out
     fact.heard = peer.heard
     fact.last_heard = peer.last_heard
+    fact.feedbacks_sent = peer.feedbacks_sent
+    fact.delivery = peer.delivery
 
 
 cdef void producer_fact(Producer *producer, ProducerFact *fact, Facts *facts) noexcept nogil:

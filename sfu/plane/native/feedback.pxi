@@ -50,6 +50,8 @@ cdef bint rtcp_readable(int packet_type, int count, const uint8_t *body, int len
         return length >= 4 * count
     if packet_type == 205 and count == 1:
         return length >= 8 and nack_count(body, length) >= 0
+    if packet_type == 205 and count == 15:
+        return transport_deltas(body, length) >= 0
     if packet_type == 206:
         if length < 8:
             return False
@@ -138,6 +140,8 @@ cdef void rtcp_one(Engine *engine, Peer *peer, int packet_type, int count, const
             producer_bye(engine, peer, read32(body + 4 * at))
     elif packet_type == 205 and count == 1:
         nack(engine, peer, body, length, now)
+    elif packet_type == 205 and count == 15:
+        transport_feedback(engine, peer, body, length, now)
     elif packet_type == 206 and count == 1:
         picture_loss(engine, peer, read32(body + 4), now)
     elif packet_type == 206 and count == 4:
@@ -208,6 +212,7 @@ cdef void handle_rtp(Engine *engine, Peer *peer, const uint8_t *data, int size, 
         engine.totals.drops[BAD_RTP] += 1
         return
     heard(engine, peer, now)
+    arrived(engine, peer, data, &header, now)
     route = table_get(&peer.routes, header.ssrc, 0, 0)
     if route == NULL:
         route = peer_bind(engine, peer, data, &header, now)

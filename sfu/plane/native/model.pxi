@@ -31,9 +31,10 @@ cdef enum:  # DropKind
 
 cdef enum:  # EventKind
     PRODUCER_FLOWING, PRODUCER_SILENT, PRODUCER_RESUMED, PRODUCER_ENDED, CONSUMER_FLOWING, LAYER_SWITCHED, PEER_HEARD
+    DELIVERY_REPORTED
 
 cdef enum:  # TimerKind
-    WATCH, RETRY_NACK, RETRY_KEYFRAME, SENDER_REPORT, RECEIVER_REPORT, EARLY_REPORT
+    WATCH, RETRY_NACK, RETRY_KEYFRAME, SENDER_REPORT, RECEIVER_REPORT, EARLY_REPORT, TRANSPORT_FEEDBACK
 
 cdef enum:  # CodecKind
     CODEC_NONE, CODEC_OTHER, CODEC_VP8, CODEC_H264
@@ -51,6 +52,9 @@ cdef struct Event:
     int kind
     int64_t subject
     Name rid
+    double at                   # of a DELIVERY_REPORTED, as what follows; the event owns the packets
+    DeliveredPacket *packets
+    int packet_count
 
 cdef struct Raw:
     Address source
@@ -106,6 +110,7 @@ cdef struct Header:
 cdef struct Plan:
     uint8_t copied[256]         # incoming id -> outgoing id, 0: not copied
     uint8_t stamped             # id of abs-send-time, 0: none
+    uint8_t sequenced           # id of the transport-wide sequence number, which comes first; 0: none
 
 cdef struct Packet:
     int references
@@ -328,6 +333,12 @@ cdef struct Peer:
     double last_heard
     bint reporting
     bint report_pending
+    uint8_t transport_cc        # id of the transport-wide sequence number in what it sends, 0: none
+    Arrivals *arrivals
+    bint feedback_timer
+    int64_t feedbacks_sent
+    Delivery delivery
+    bint follows_delivery
     int64_t packets_in
     int64_t bytes_in
     int64_t packets_out
@@ -364,6 +375,7 @@ cdef enum:
 cdef struct Totals:
     int64_t packets_in, bytes_in, packets_out, bytes_out, forwarded, forwarded_bytes
     int64_t nacks_sent, nacks_received, plis_sent, plis_received, rtx_received, resent
+    int64_t feedbacks_sent, feedbacks_received
     int64_t wakes, raws
     int64_t drops[DROP_KINDS]
 
@@ -397,6 +409,7 @@ cdef struct Engine:
     Event *events
     int event_count
     int event_room
+    int delivery_events
     Raw *raws
     int raw_count
     int raw_room
@@ -409,6 +422,7 @@ cdef struct Engine:
     Batch batches[2]
     uint64_t last_batch
     int64_t received_ns         # of the datagram in hand
+    int64_t woken_ns            # wall clock of its wake
     uint8_t block[MAX_BLOCK]    # the extension block in hand
     # The thread's side; see thread.pxi.
     bint threaded

@@ -86,8 +86,16 @@ cdef int extension_block(Plan *plan, const Packet *packet, double now, uint8_t *
     if plan.stamped:
         elements += 1
         one_byte = one_byte and plan.stamped <= 14
+    if plan.sequenced:
+        elements += 1
+        one_byte = one_byte and plan.sequenced <= 14
     if elements == 0:
         return 0
+    if plan.sequenced:
+        # First, so that its place is known: each packet's own number is written there, see block_sequence.
+        at += element_head(out + at, plan.sequenced, 2, one_byte)
+        write16(out + at, 0)
+        at += 2
     position = packet.header.extension_start
     while True:
         identifier = extension_next(packet.bytes, &packet.header, &position, &start, &length)

@@ -88,6 +88,7 @@ cdef void flush_pending(Engine *engine, double now) noexcept nogil:
             pending_drop(engine, producer)
         if engine.batch.count >= SLICE:
             send_now(engine)
+            now = monotonic()  # a thousand viewers' worth takes milliseconds, which estimators would see
 
 
 cdef void send_now(Engine *engine) noexcept nogil:
@@ -142,6 +143,7 @@ cdef void plane_receive(Engine *engine, Receiver *receiver) noexcept nogil:
     if count <= 0:
         return
     now = monotonic()
+    engine.woken_ns = wall_ns()
     for at in range(count):
         data = receiver.bytes + at * RECEIVE_ROOM
         address_read(&receiver.addresses[at], &source)

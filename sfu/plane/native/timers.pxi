@@ -81,5 +81,7 @@ cdef void timer_do(Engine *engine, Timer *due, double now) noexcept nogil:
     elif due.kind == EARLY_REPORT:
         (<Peer *>subject).report_pending = False
         peer_report(engine, <Peer *>subject, now)
+    elif due.kind == TRANSPORT_FEEDBACK:
+        again = peer_transport_feedback(engine, <Peer *>subject, now)
     if again > 0.0:
         timer_add(engine, again, due.kind, due.subject)

@@ -21,7 +21,7 @@ from client_sim.shell.publisher import Publisher
 from client_sim.shell.receiver import Receiver
 from client_sim.shell.transport import PeerTransport, TransportFailed
 from shared.records import PublicationRecord
-from shared.rtc import rtcp, rtp, sdp, stun, stun_check
+from shared.rtc import rtcp, rtp, sdp, stun_check
 from shared.rtc.dtls import Certificate, DtlsTransport
 from shared.rtc.srtp import SrtpSession
 

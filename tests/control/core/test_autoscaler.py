@@ -319,6 +319,14 @@ def test_whoever_uncordons_the_node_has_the_last_word() -> None:
     assert it.done("renew") == []
 
 
+def test_whoever_uncordons_it_before_the_next_tick_has_the_last_word_too() -> None:
+    it, node = draining()
+    it.sfus[node].by = ""
+    it.tick()
+    assert ("cancelled", "no-longer-cordoned") in it.recorded()
+    assert it.sfus[node].by == ""
+
+
 def test_whoever_drains_the_node_takes_it_over() -> None:
     it, node = draining()
     it.tick()

@@ -11,7 +11,7 @@ import pytest
 from router.shell.pages import Pages
 from router.shell.router import Router
 from shared.messages import player
-from shared.records import Presence
+from shared.records import Presence, RoomPlacement
 from shared.tokens import PlayerClaims, verify
 from tests.fakes.store import FakeStore
 from tests.router.actors import SECRET, Player, Sfu, until
@@ -60,6 +60,25 @@ async def test_placements_are_told_and_kept_while_redis_is_away_and_brought_to_i
     assert [each.room for each in store.core.placements.history] == ["attic", "kitchen"]
     for each in (before, during):
         await each.close()
+
+
+async def test_a_room_that_stands_on_a_cordoned_sfu_in_redis_is_moved_though_this_router_knew_better(
+    router: Router, sfu: Sfu, store: FakeStore
+) -> None:
+    """Redis lost the room, and a router that did not know of the cordon placed it anew."""
+    cordoned = await Sfu("s0", [router.state.announced_ws], load=0.0).start()
+    await cordoned.cordon()
+    await until(lambda: router.state.directory.refusal("s0", now=router.state.mono()) == "cordoned")
+    ann = await Player.join(router.state.announced_ws, "room", "ann")
+    room = router.state.rooms.get("room")
+    assert room is not None
+    room.place(RoomPlacement(sfu="s1", generation=5))
+    store.core.rooms["room"].place = RoomPlacement(sfu="s0", generation=1)
+    bob = await Player.join(router.state.announced_ws, "room", "bob")
+    assert bob.sfu == "s1"
+    for each in (ann, bob):
+        await each.close()
+    await cordoned.stop()
 
 
 async def test_a_placement_is_explained(router: Router, http: aiohttp.ClientSession, sfu: Sfu) -> None:

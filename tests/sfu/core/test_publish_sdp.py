@@ -84,6 +84,7 @@ def test_a_browsers_simulcast_is_taken_with_its_rids_extensions_and_feedback() -
     assert {e.uri: e.id for e in mic.extensions} == {
         ExtensionUri.AUDIO_LEVEL: 1,
         ExtensionUri.ABS_SEND_TIME: 2,
+        ExtensionUri.TRANSPORT_CC: 3,
         ExtensionUri.MID: 4,
     }
     assert (cam.rids, cam.ssrcs, cam.codec.pt, cam.nack) == (("l", "m", "h"), (), 96, True)
@@ -92,8 +93,8 @@ def test_a_browsers_simulcast_is_taken_with_its_rids_extensions_and_feedback() -
     text = write(result.answer)
     for line in ("a=ice-lite", "a=simulcast:recv l;m;h", "a=rid:m recv", "a=rtcp-fb:96 goog-remb", "a=setup:passive"):
         assert line in text
-    assert "transport-wide" not in text
-    assert "transport-cc" not in text
+    for feedback in ("a=rtcp-fb:111 transport-cc", "a=rtcp-fb:96 transport-cc"):
+        assert feedback in text
     assert "a=candidate:1 1 udp" in text
     assert "10.0.0.1 7101 typ host" in text
     assert (result.remote.ufrag, result.remote.pwd) == ("rb90", "CjoNdYvKipA4Ngta2a65VQE8")
@@ -151,6 +152,19 @@ def test_a_stopped_line_carries_nothing() -> None:
 
 AUDIO = section("audio", "0", opus())
 SAME_SSRC = (replace(AUDIO, ssrcs=(Ssrc(ssrc=1),)), section("video", "1", vp8(), ssrcs=(Ssrc(ssrc=1),)))
+
+
+@pytest.mark.parametrize("numbered", [True, False])
+@pytest.mark.parametrize("with_feedback", [True, False])
+def test_transport_wide_numbers_are_taken_only_with_feedback_about_them(numbered: bool, with_feedback: bool) -> None:
+    codec = replace(vp8(96), feedback=("transport-cc", "nack") if with_feedback else ("nack",))
+    ids = (Extension(id=4, uri=ExtensionUri.MID), Extension(id=7, uri=ExtensionUri.TRANSPORT_CC))
+    result = answer(offer(section("video", "1", codec, extensions=ids if numbered else ids[:1])), V)
+    taken = {e.uri: e.id for e in result.tracks[0].extensions}.get(ExtensionUri.TRANSPORT_CC)
+    assert taken == (7 if numbered and with_feedback else None)
+    assert ("transport-cc" in write(result.answer)) == (numbered and with_feedback)
+
+
 NO_EXTENSIONS = tuple(replace(s, extensions=()) for s in browser().media)
 
 

@@ -100,6 +100,22 @@ def test_each_publication_gets_a_line_and_starts_once_it_is_answered() -> None:
     assert answered.remote.ufrag == "them"
 
 
+def test_transport_wide_numbers_are_offered_everywhere_under_one_id_and_taken_only_with_feedback() -> None:
+    negotiation = session()
+    offer = negotiation.next_offer([MIC, CAM], now=0.0)
+    assert offer is not None
+    for offered in offer.description.media:
+        assert offered.extension_id(ExtensionUri.TRANSPORT_CC) == 5
+        assert "transport-cc" in offered.codecs[0].feedback
+    answer = browser_answer(offer)
+    silent = tuple(replace(codec, feedback=("nack",)) for codec in answer.media[1].codecs)
+    answered = negotiation.answer(1, replace(answer, media=(answer.media[0], replace(answer.media[1], codecs=silent))))
+    assert answered is not None
+    mic, cam = answered.accepted
+    assert mic.extensions[ExtensionUri.TRANSPORT_CC] == 5
+    assert ExtensionUri.TRANSPORT_CC not in cam.extensions
+
+
 def test_one_offer_is_in_flight_at_a_time_and_the_next_has_a_higher_number() -> None:
     negotiation = session()
     first = negotiation.next_offer([MIC], now=0.0)

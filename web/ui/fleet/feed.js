@@ -42,7 +42,11 @@ export class Feed {
       if (this.wanted.rooms && this.#is("rooms", EVERY_MS.rooms)) jobs.push(this._rooms());
       if (jobs.length) {
         await Promise.allSettled(jobs);
-        this.#told(this.known);
+        try {
+          this.#told(this.known);
+        } catch (error) {
+          console.error(error); // one answer that can't be shown must not be the last that is asked for
+        }
       }
       await new Promise((resolve) => setTimeout(resolve, document.hidden ? 3000 : 250));
     }
