@@ -48,13 +48,22 @@ class Generator:
         RTP timestamps count 3000 (VP8) or 960 (Opus) a frame, from `first_frame` of them on."""
 
     def go(self) -> None:
-        """Begin to send; later calls do nothing."""
+        """Begin to send, or go on after `hold`, with the frames that were due next; else do nothing."""
+
+    def hold(self) -> None:
+        """Send nothing more until `go`."""
 
     def sent(self) -> tuple[int, int, int, int, int]:
         """`(packets, bytes, frames, frames sent over 2 ms late, packets refused by the kernel)`."""
 
+    def sent_by(self) -> dict[int, int]:
+        """Packets that the kernel took, by the SSRC of their track."""
+
     def flows(self) -> list[tuple[int, int, int, int, int, int]]:
-        """`(subscriber, ssrc, packets, bytes, highest, backwards)` of each stream; `highest` is an extended number."""
+        """`(subscriber, ssrc, packets, bytes, highest, fresh)` of each stream.
+
+        `highest` is an extended sequence number; `fresh` packets have a published payload type and came for the first
+        time (one over 63 late seems a repetition)."""
 
     def shift(self, subscriber: int, ssrc: int, by: int) -> None:
         """Before the first packet of a stream: its RTP timestamps are the published ones less `by`."""

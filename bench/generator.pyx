@@ -233,8 +233,15 @@ cdef class Generator:
         if not self.sending.on:
             now = monotonic_ns()
             for at in range(self.sending.track_count):
-                self.sending.dues[at] += now
+                self.sending.dues[at] += now - self.sending.held
             self.sending.on = True
+        pthread_mutex_unlock(&self.mutex)
+
+    def hold(self):
+        pthread_mutex_lock(&self.mutex)
+        if self.sending.on:
+            self.sending.held = monotonic_ns()
+            self.sending.on = False
         pthread_mutex_unlock(&self.mutex)
 
     # -- counters: single words, read as they are
@@ -243,6 +250,9 @@ cdef class Generator:
         cdef Sending *s = &self.sending
         return s.packets, s.octets, s.frames, s.late, s.refused
 
+    def sent_by(self):
+        return {self.sending.tracks[at].ssrc: self.sending.tracks[at].sent for at in range(self.sending.track_count)}
+
     def flows(self):
         cdef int at, one
         cdef Flow *flow
@@ -250,7 +260,7 @@ cdef class Generator:
         for at in range(self.receiving.hosts):
             for one in range(self.receiving.subscribers[at].flow_count):
                 flow = &self.receiving.subscribers[at].flows[one]
-                told.append((at, flow.ssrc, flow.packets, flow.octets, flow.highest, flow.backwards))
+                told.append((at, flow.ssrc, flow.packets, flow.octets, flow.highest, flow.fresh))
         return told
 
     def shift(self, int subscriber, uint32_t ssrc, uint32_t by):

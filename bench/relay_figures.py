@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 
 from bench.peers import PeerStats
@@ -16,6 +16,15 @@ Histogram = Sequence[tuple[int, int]]
 
 BUCKET_BEGINS = 8 / 9
 """Of its upper bound, at the lowest: the plane's histogram has eight buckets an octave."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Traffic:
+    """Who has sent and got what, at a moment when nothing was under way."""
+
+    sent: Mapping[int, int]
+    """See `Generator.sent_by`."""
+    flows: Sequence[Flow]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -51,7 +60,7 @@ class RelayFigures:
     packets_in_per_s: float
     packets_out_per_s: float
     loss: float
-    """Share of the packets that should have come and did not, by the receivers' own sequence numbers."""
+    """Share of what publishers sent that did not come to a subscriber who wants it, one who gets nothing included."""
     cpu_us_per_packet: float
     """CPU of the whole server process (user and system) per forwarded packet."""
     cpu_us_user: float
@@ -87,16 +96,17 @@ class RelayFigures:
     """The histogram behind `delay_ms_*`."""
 
 
-def loss(before: Sequence[Flow], after: Sequence[Flow], *, first: int) -> float:
-    """Of the streams of the first so many subscribers that flowed at both readings; 1 when there are none."""
-    start = {flow[:2]: flow for flow in before if flow[0] < first}
-    expected = got = 0
-    for flow in after:
-        earlier = start.get(flow[:2])
-        if earlier is not None:
-            expected += flow[4] - earlier[4]
-            got += flow[2] - earlier[2]
-    return max(0.0, 1 - got / expected) if expected else 1.0
+def loss(before: Traffic, after: Traffic, wanted: Sequence[Collection[int]]) -> float:
+    """Of the subscribers whose tracks (by SSRC) are `wanted`, by number; 1 when nothing was sent to anybody."""
+    fresh = [0] * len(wanted)
+    for sign, traffic in ((-1, before), (1, after)):
+        for subscriber, _, _, _, _, packets in traffic.flows:
+            if subscriber < len(wanted):
+                fresh[subscriber] += sign * packets
+    expected = [sum(after.sent[ssrc] - before.sent[ssrc] for ssrc in ssrcs) for ssrcs in wanted]
+    # Nobody's surplus, whatever it is, makes up for what another lacks.
+    missing = sum(max(0, due - got) for due, got in zip(expected, fresh, strict=True))
+    return missing / sum(expected) if any(expected) else 1.0
 
 
 def difference(first: Histogram, last: Histogram) -> list[tuple[int, int]]:
@@ -129,10 +139,11 @@ def figures(
     server: str,
     profile: str,
     subscribers: int,
+    lost: float,
     rss_bytes: int,
     verified: int,
 ) -> RelayFigures:
-    """`subscribers` were there all the time; `rss_bytes` is the memory they took."""
+    """`subscribers` were there all the time; `lost` is what `loss` says of them, `rss_bytes` the memory they took."""
     elapsed = last.at - first.at
     came = received(first.flows, last.flows)
     forwarded = came if last.peer.forwarded is None else last.peer.forwarded - (first.peer.forwarded or 0)
@@ -150,7 +161,7 @@ def figures(
         seconds=elapsed,
         packets_in_per_s=(last.sent[0] - first.sent[0]) / elapsed,
         packets_out_per_s=forwarded / elapsed,
-        loss=loss(first.flows, last.flows, first=subscribers),
+        loss=lost,
         cpu_us_per_packet=user_us + sys_us,
         cpu_us_user=user_us,
         cpu_us_sys=sys_us,

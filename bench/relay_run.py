@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from bench.machine import Cores, busy_seconds, socket_drops
 from bench.peers import Answer, Peer, PublishedTrack
-from bench.relay_figures import Reading, RelayFigures, figures
+from bench.relay_figures import Reading, RelayFigures, Traffic, figures, loss
 from bench.relay_load import FIRST_HOST, Client, Load
 from bench.relay_workloads import Course, Media, Setup, Subscriber, Workload
 from shared.errors import SluiceError
@@ -26,7 +26,10 @@ WARM_UP_S = 2.0
 """Every stream flows by then: key frames come once a second."""
 
 SETTLE_S = 0.3
-"""For what is under way when the measuring ends."""
+"""Nothing has come for so long after publishers fell silent: nothing is under way."""
+
+SETTLE_WITHIN_S = 10.0
+LOOK_EVERY_S = 0.02
 
 STORM_S = 1.0
 """A storm's figures are of at least so long: a hundred joins may take less."""
@@ -132,6 +135,27 @@ class Run:
                 rss_mib = (await self.peer.stats()).rss_bytes / (1 << 20)
                 self.say(f"{places[start]} of {self.settings.joins} have joined and left: {rss_mib:.1f} MiB")
 
+    async def quiet(self) -> Traffic:
+        """Hold the publishers (`load.go` lets them go on) until all they sent has come, or has had the time to."""
+        generator = self.load.generator
+        generator.hold()
+        now = since = time.monotonic()
+        ends, came = now + SETTLE_WITHIN_S, -1
+        while now - since < SETTLE_S and now < ends:
+            if (packets := sum(flow[2] for flow in generator.flows())) != came:
+                came, since = packets, now
+            await asyncio.sleep(LOOK_EVERY_S)
+            now = time.monotonic()
+        return Traffic(sent=generator.sent_by(), flows=generator.flows())
+
+    def wanted(self) -> list[list[int]]:
+        """SSRCs of the tracks that each subscriber should get, as its publishers send them."""
+        ssrcs = [
+            [track.ssrc for track in tracks_of(place, publisher.media)]
+            for place, publisher in enumerate(self.setup.publishers)
+        ]
+        return [[ssrc for place in one.publishers for ssrc in ssrcs[place]] for one in self.setup.subscribers]
+
     async def read(self) -> Reading:
         peer = await self.peer.stats()
         return Reading(
@@ -217,7 +241,9 @@ async def _measure(run: Run) -> RelayFigures:
     if settings.workload.course is Course.CHURN:
         warm = settings.joins * WARM_UP_JOINS // (1 + WARM_UP_JOINS)
     await run.churn(range(warm))
+    before = await run.quiet()
     first = await run.read()
+    run.load.go()
     match settings.workload.course:
         case Course.STEADY:
             await asyncio.sleep(settings.seconds)
@@ -226,7 +252,7 @@ async def _measure(run: Run) -> RelayFigures:
         case Course.CHURN:
             await run.churn(range(warm, settings.joins))
     last = await run.read()
-    await asyncio.sleep(SETTLE_S)
+    after = await run.quiet()
     told = figures(
         first,
         last,
@@ -234,6 +260,7 @@ async def _measure(run: Run) -> RelayFigures:
         server=run.peer.name,
         profile=settings.profile.value,
         subscribers=run.watching,
+        lost=loss(before, after, run.wanted()),
         rss_bytes=watched.rss_bytes - empty.rss_bytes,
         verified=verify(run.load.clients[FIRST_HOST]),
     )

@@ -13,7 +13,7 @@ from cyclopts import Parameter
 from sfu.core.drain_bounds import DrainBounds
 from sfu.plane.choice import PlaneKind
 from shared.errors import BadSetting
-from shared.load import Ceilings
+from shared.load import MOST_EGRESS_MBPS, MOST_STREAMS, Ceilings
 from shared.tokens import check_secret
 
 
@@ -133,11 +133,10 @@ class SfuConfig:
         for name in ("ws_port", "udp_port", "http_port", "announced_udp_port"):
             if not 0 <= getattr(self, name) <= 65535:
                 raise BadSetting(setting=name, detail="is no port; give 0 to 65535")
-        for name in ("links", "stream_ceiling", "cores", "publisher_cap_kbps", "max_players", "max_publications"):
+        for name in ("links", "cores", "publisher_cap_kbps", "max_players", "max_publications"):
             if getattr(self, name) < 1:
                 raise BadSetting(setting=name, detail="must be at least 1")
-        if not (self.egress_ceiling_mbps > 0 and 0 < self.cpu_guard <= 1):
-            raise BadSetting(setting="egress_ceiling_mbps, cpu_guard", detail="must be over 0, the guard at most 1")
+        self._check_ceilings()
         if not 0 < len(self.sfu) <= 64 or not self.sfu.isprintable() or " " in self.sfu:
             raise BadSetting(setting="sfu", detail="give an id of 1 to 64 characters without spaces")
         for url in (*self.routers, *filter(None, [self.announced_ws])):
@@ -145,6 +144,15 @@ class SfuConfig:
                 raise BadSetting(setting="routers, announced_ws", detail=f"{url!r} is no ws:// or wss:// URL")
         for ip in self.ips():
             _check_announced(ip, host=self.host)
+
+    def _check_ceilings(self) -> None:
+        """With a ceiling that nobody believes the node's load would be unknown to all, for good."""
+        if not 1 <= self.stream_ceiling <= MOST_STREAMS:
+            raise BadSetting(setting="stream_ceiling", detail=f"must be 1 to {MOST_STREAMS}")
+        if not 0 < self.egress_ceiling_mbps <= MOST_EGRESS_MBPS:  # NaN fails as well
+            raise BadSetting(setting="egress_ceiling_mbps", detail=f"must be over 0 and at most {MOST_EGRESS_MBPS:.0f}")
+        if not 0 < self.cpu_guard <= 1:
+            raise BadSetting(setting="cpu_guard", detail="must be over 0 and at most 1")
 
 
 def _check_announced(text: str, *, host: str) -> None:

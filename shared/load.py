@@ -17,6 +17,7 @@ CPU_GUARD = 0.85
 
 MOST_EGRESS_BPS = 1e12
 """No node sends a terabit a second: a report of more is a fault of whoever reports."""
+MOST_EGRESS_MBPS = MOST_EGRESS_BPS / 1e6
 MOST_STREAMS = 1_000_000
 MOST_CPU = 1.0
 
@@ -95,7 +96,7 @@ class PoolLoad:
 
 def ceilings_of(capacities: Capacities) -> Ceilings | None:
     """A node's own ceilings; None when one of them is no ceiling."""
-    egress_mbps = _sane(capacities.egress_mbps, most=MOST_EGRESS_BPS / 1e6)
+    egress_mbps = _sane(capacities.egress_mbps, most=MOST_EGRESS_MBPS)
     streams = _sane(capacities.streams, most=MOST_STREAMS)
     guard = _sane(capacities.cpu_guard, most=MOST_CPU)
     if not egress_mbps or not streams or not guard:

@@ -9,6 +9,8 @@ from shared.records import Int, Record
 
 AUTOSCALER = "autoscaler"
 """The `by` of the autoscaler's commands, and so of the drains that are its own."""
+MOST_LEASE_S = 86_400.0
+"""An SFU grants no cordon for longer: a lease of more than a day is a fault of whoever gave it."""
 
 
 class ScaleAction(StrEnum):

@@ -16,7 +16,8 @@ cdef struct Flow:
     int64_t packets
     int64_t octets
     int64_t highest
-    int64_t backwards
+    uint64_t seen               # bit n: `highest` - n has come
+    int64_t fresh               # published packets, each counted once
     uint32_t shift              # what its timestamps lack of the published ones
 
 cdef struct Shift:
@@ -166,16 +167,27 @@ cdef void count_packet(Receiving *r, int subscriber, uint8_t *data, int length, 
     if at == known.flow_count:
         known.ssrcs[at] = ssrc
         known.flow_count += 1
-        flow[0] = Flow(ssrc, 0, 0, 0x10000 + sequence - 1, 0, shift_of(known, ssrc))
+        flow[0] = Flow(ssrc, 0, 0, 0x10000 + sequence - 1, 0, 0, shift_of(known, ssrc))
     number = flow.highest + sequence_delta(sequence, <uint16_t>flow.highest)
-    if number > flow.highest:
-        flow.highest = number
-    else:
-        flow.backwards += 1
+    if first_time(flow, number) and (data[1] & 0x7F == VIDEO or data[1] & 0x7F == AUDIO):
+        flow.fresh += 1
     flow.packets += 1
     flow.octets += length
     if subscriber < r.timed and arrived:
         time_packet(r, read32(data + 4) + flow.shift, data[1] & 0x7F, arrived)
+
+
+cdef bint first_time(Flow *flow, int64_t number) noexcept nogil:
+    """Whether a packet is no repetition; what comes more than 63 late is taken for one."""
+    cdef int64_t behind = flow.highest - number
+    if behind < 0:
+        flow.seen = flow.seen << -behind if behind > -64 else 0
+        flow.highest = number
+        behind = 0
+    if behind >= 64 or flow.seen >> behind & 1:
+        return False
+    flow.seen |= <uint64_t>1 << behind
+    return True
 
 
 cdef uint32_t shift_of(Subscriber *known, uint32_t ssrc) noexcept nogil:

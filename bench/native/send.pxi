@@ -44,12 +44,14 @@ cdef struct Track:
     Cycle cycle
     int64_t frames
     uint32_t packets
+    int64_t sent                # of these, taken by the kernel
     int64_t sent_ns[STAMPS]     # CLOCK_REALTIME, by the frame's number as its timestamp tells it
 
 cdef struct Sending:
     int fd
     bint gso
     bint on
+    int64_t held                # CLOCK_MONOTONIC of `hold`; 0 before the first `go`
     Publisher **publishers
     int publisher_count
     Track **tracks
@@ -67,6 +69,7 @@ cdef struct Sending:
     uint8_t controls[OUT_COUNT * OUT_CONTROL]
     int segments[OUT_COUNT]
     int64_t *stamps[OUT_COUNT]  # where the time of sending is noted
+    Track *owners[OUT_COUNT]    # whose packets they are; NULL for nobody's
     int message_count
     int count
     uint8_t *bytes
@@ -126,6 +129,7 @@ cdef void send_frame(Sending *s, Track *track, double now) noexcept nogil:
         else:
             if run == 0 or length > run:
                 begin_message(s, s.publishers[track.publisher])
+                s.owners[s.message_count - 1] = track
                 s.stamps[s.message_count - 1] = &track.sent_ns[(track.timestamp // track.ticks) % STAMPS]
                 run = length
             add_datagram(s, length, run)
@@ -204,6 +208,8 @@ cdef void send_out(Sending *s) noexcept nogil:
         if sent > 0:
             for one in range(at, at + sent):
                 s.packets += s.segments[one]
+                if s.owners[one] != NULL:
+                    s.owners[one].sent += s.segments[one]
             at += sent
         elif errno != EINTR:
             s.refused += s.segments[at]

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from cyclopts import App
+from rich.markup import escape
 
 from control.cli.output import out, print_json, step
 from control.cli.report import report_table
@@ -125,6 +126,8 @@ async def scale(
         draw(plot_scale(report), plot)
     if json:
         print_json(report)
+        for sentence in report.broken[:1]:
+            step(f"not kept: {escape(sentence)}; logs are in {report.logs}")
     else:
         out.print(scale_report(report))
     return 0 if report.passed else 1

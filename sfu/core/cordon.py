@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from sfu.core.drain_bounds import DrainBounds
 from sfu.core.drain_events import CordonOrdered, Lease
 from shared.records import Drain, DrainCause
-
-MAX_LEASE_S = 86_400.0
-"""A lease of more than a day is a fault of whoever gave it."""
+from shared.scaling_records import MOST_LEASE_S
 
 
 @dataclass(slots=True)
@@ -101,7 +99,7 @@ class Cordon:
 
 def lease_fault(lease: Lease) -> str:
     """Why a lease can't be granted; empty when it can."""
-    if not 0 < lease.lease_s <= MAX_LEASE_S:  # NaN fails as well
+    if not 0 < lease.lease_s <= MOST_LEASE_S:  # NaN fails as well
         return f"a lease of {lease.lease_s:g} s"
     if lease.drain_max_s is not None and not 0 <= lease.drain_max_s < math.inf:
         return f"a deadline after {lease.drain_max_s:g} s"

@@ -30,7 +30,7 @@ class Resend(StrEnum):
 
 
 class ResendGate:
-    """Decides for one consumer. `forwarded` is its own count of packets sent, which earns the budget."""
+    """Decides for one consumer. `forwarded` counts what it was sent, resends left out; it earns the budget."""
 
     __slots__ = ("_earned_at", "_sent", "_tokens")
 

@@ -240,6 +240,9 @@ cdef class CompiledPlane:
             failed = plane_start(engine)
         if failed:
             engine.threaded = False
+            close(engine.wake_fd)
+            close(engine.event_fd)
+            engine.wake_fd = engine.event_fd = -1
             raise OSError(failed, "the plane's thread was not started")
         self.has_started = True
 

@@ -6,7 +6,7 @@ import asyncio
 import errno
 import logging
 import socket
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable
 from enum import StrEnum
 from typing import Protocol
@@ -25,12 +25,17 @@ BATCH = 64
 BUFFER_BYTES = 4 * 1024 * 1024
 """Asked of the kernel for each direction: half a second of 64 Mbit/s while the loop is busy. It may grant less."""
 
+MAX_WAITING = 8192
+"""STUN and DTLS datagrams that wait for us; beyond that the oldest are dropped, as by a socket's buffer."""
+
 MAX_SLEEP_S = 0.05
 """Longest time between two looks at the plane, for what control calls have set going."""
 
 CONSENT_EVERY_S = 1.0
 
 _MAPPED = "::ffff:"
+_SO_SNDBUFFORCE, _SO_RCVBUFFORCE = 32, 33
+"""Linux; Python's socket module has no names for them."""
 
 
 class PortDrop(StrEnum):
@@ -53,6 +58,27 @@ def mapped(address: Address) -> Address:
 def unmapped(source: tuple[str, int] | tuple[str, int, int, int]) -> Address:
     """The address a datagram came from, as everybody else knows it."""
     return source[0].removeprefix(_MAPPED), source[1]
+
+
+def widen(sock: socket.socket) -> None:
+    """Ask for `BUFFER_BYTES` in both directions; past the system's limit where we may, else say how to raise that."""
+    for option, force, limit in (
+        (socket.SO_RCVBUF, _SO_RCVBUFFORCE, "net.core.rmem_max"),
+        (socket.SO_SNDBUF, _SO_SNDBUFFORCE, "net.core.wmem_max"),
+    ):
+        try:
+            sock.setsockopt(socket.SOL_SOCKET, force, BUFFER_BYTES)
+        except OSError:
+            sock.setsockopt(socket.SOL_SOCKET, option, BUFFER_BYTES)
+        granted = sock.getsockopt(socket.SOL_SOCKET, option) // 2  # the kernel doubles it for its own bookkeeping
+        if granted < BUFFER_BYTES // 2:
+            log.warning(
+                "[media] the media socket has a buffer of %d KiB, too little for a frame to hundreds of viewers: "
+                "raise it with `sysctl -w %s=%d`",
+                granted // 1024,
+                limit,
+                BUFFER_BYTES,
+            )
 
 
 class DatagramUser(Protocol):
@@ -80,6 +106,8 @@ class MediaPort:
         self._loop = asyncio.get_running_loop()
         self._on_events = on_events
         self._users: dict[int, DatagramUser] = {}
+        self._waiting: deque[tuple[bytes, Address]] = deque(maxlen=MAX_WAITING)
+        """What the thread has left for us, STUN and DTLS, the oldest first."""
         self._by_address: dict[Address, DatagramUser] = {}
         self._next_peer = 1
         self._trouble = OncePerMinute(log, clock=self._loop.time)
@@ -118,8 +146,7 @@ class MediaPort:
             if sock.family == socket.AF_INET6:
                 sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
             sock.setblocking(False)
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER_BYTES)
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, BUFFER_BYTES)
+            widen(sock)
             sock.bind((host, port))
         except OSError:
             sock.close()
@@ -195,10 +222,20 @@ class MediaPort:
     def _told(self) -> None:
         """The plane's thread has something for us."""
         assert self._threaded is not None
-        now = self._loop.time()
-        for datagram, address in self._threaded.datagrams():
-            self._receive(datagram, address, now)
+        idle = not self._waiting
+        self._waiting.extend(self._threaded.datagrams())
         self._deliver_events()
+        if idle:
+            self._take_waiting()
+
+    def _take_waiting(self) -> None:
+        """A batch of what the thread has left for us; the rest after others have had their turn."""
+        now = self._loop.time()
+        for _ in range(min(BATCH, len(self._waiting))):
+            self._receive(*self._waiting.popleft(), now)
+        self._deliver_events()
+        if self._waiting and not self._closed:
+            self._loop.call_soon(self._take_waiting)
 
     def _readable(self) -> None:
         now = self._loop.time()

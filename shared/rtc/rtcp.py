@@ -20,7 +20,7 @@ MAX_BLOCKS = 31
 """Report blocks in one report: its count field has 5 bits."""
 
 MAX_NACKED = 1000
-"""Sequence numbers read from one NACK; more than any cache holds is no honest request."""
+"""Sequence numbers read from the NACKs of one compound; more than any cache holds is no honest request."""
 
 _HEAD = struct.Struct("!BBH")
 _WORD = struct.Struct("!I")
@@ -131,7 +131,7 @@ RtcpPacket = (
 def parse(compound: bytes) -> list[RtcpPacket]:
     """Read a decrypted compound. Raises `BadPacket` when its framing or a kind we use is broken."""
     packets: list[RtcpPacket] = []
-    position, size = 0, len(compound)
+    position, size, nacked = 0, len(compound), 0
     if size == 0:
         raise BadPacket(protocol="rtcp", detail="empty")
     while position < size:
@@ -145,9 +145,14 @@ def parse(compound: bytes) -> list[RtcpPacket]:
         if first & 0x20:
             body = _without_padding(body)
         try:
-            packets.append(_read(packet_type, first & 0x1F, body))
+            packet = _read(packet_type, first & 0x1F, body)
         except (struct.error, IndexError):
             raise BadPacket(protocol="rtcp", detail=f"type {packet_type} is too short") from None
+        if isinstance(packet, Nack):
+            nacked += len(packet.sequences)
+        if nacked > MAX_NACKED:
+            raise BadPacket(protocol="rtcp", detail="NACKs of too many packets")
+        packets.append(packet)
         position = end
     return packets
 
@@ -225,8 +230,6 @@ def _read_nack(body: bytes) -> Nack:
         base, mask = _NACK_ITEM.unpack_from(body, position)
         sequences.append(base)
         sequences.extend((base + bit + 1) & 0xFFFF for bit in range(16) if mask >> bit & 1)
-        if len(sequences) > MAX_NACKED:
-            raise BadPacket(protocol="rtcp", detail="NACK of too many packets")
     return Nack(sender=sender, media=media, sequences=tuple(sequences))
 
 

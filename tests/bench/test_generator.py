@@ -65,10 +65,23 @@ def test_subscribers_are_told_apart_and_what_is_missing_is_counted() -> None:
             raws += generator.datagrams()
         assert [one - FIRST_HOST for one, _ in raws] == [0, 0, 0, 1], "all of the watched one, and what is no media"
         first, second = generator.flows()
-        assert (first[0], first[1], first[2], first[5]) == (0, 9, 3, 0)
+        assert (first[0], first[1], first[2], first[5]) == (0, 9, 3, 3)
         assert first[4] - 0x10000 == 65537, "three of four came: the highest is two past the first"
-        assert (second[0], second[2], second[5]) == (1, 2, 1), "one came out of order"
+        assert (second[0], second[2], second[5]) == (1, 2, 2), "one came out of order"
         assert generator.overlooked == 1, "media for nobody"
+
+
+def test_only_what_was_published_counts_as_fresh_and_only_once() -> None:
+    with running(hosts=1, watched=1) as (generator, port), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as out:
+        for sequence in (100, 101, 101, 100, 99, 99, 170, 171, 108, 107, 171):
+            out.sendto(media(0, sequence), (host(0), port))
+        out.sendto(rtp.build(payload_type=97, sequence=172, timestamp=0, ssrc=9, payload=b"x"), (host(0), port))
+        deadline = time.monotonic() + WITHIN_S
+        while sum(flow[2] for flow in generator.flows()) < 12 and time.monotonic() < deadline:
+            time.sleep(0.002)
+        (flow,) = generator.flows()
+        assert flow[2] == 12
+        assert flow[5] == 6, "100, 101, 99, 170, 171, 108: 107 is 64 late, 97 is no published payload type"
 
 
 def test_a_train_is_taken_apart() -> None:
@@ -122,6 +135,36 @@ def test_frames_are_real_srtp_in_order_and_in_time(profile: SrtpProfile, gso: bo
     assert [payload[-8:] for payload in payloads] == [b"body" + number.to_bytes(4, "big") for number in range(8)]
     assert rtp.extensions(packets[0], headers[0])[4] == b"v"
     assert generator.sent()[0] >= 8
+
+
+def test_who_is_held_sends_nothing_until_told_and_goes_on_where_it_stopped() -> None:
+    ours, _ = keys(SrtpProfile.AEAD_AES_128_GCM)
+    with (
+        running(hosts=1, watched=0) as (generator, _),
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server,
+    ):
+        server.bind(("127.0.0.1", 0))
+        server.settimeout(WITHIN_S)
+        publisher = generator.add_publisher(FIRST_HOST + 7, server.getsockname(), ours)
+        track = {"payload_type": 96, "mid": "v", "sequence": 0, "first_frame": 10, "frames": [[500]]}
+        generator.add_track(publisher, ssrc=1, interval_ns=20_000_000, phase_ns=0, **track)
+        generator.add_track(publisher, ssrc=2, interval_ns=10**15, phase_ns=10**15, **track)
+        assert generator.sent_by() == {1: 0, 2: 0}
+        generator.go()
+        server.recv(2048)
+        generator.hold()
+        sent = generator.sent_by()
+        assert sent[1] == generator.sent()[0] > 0
+        assert sent[2] == 0
+        for _ in range(sent[1] - 1):
+            server.recv(2048)
+        server.settimeout(0.1)
+        with pytest.raises(TimeoutError):
+            server.recv(2048)
+        assert generator.sent_by() == sent
+        server.settimeout(WITHIN_S)
+        generator.go()
+        assert rtp.parse(server.recv(2048)).sequence == sent[1]
 
 
 def test_a_track_that_can_not_be_sent_is_refused() -> None:

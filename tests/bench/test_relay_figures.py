@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from bench.peers import PeerStats
-from bench.relay_figures import Reading, difference, figures, loss, median, quantile
+from bench.relay_figures import Reading, Traffic, difference, figures, loss, median, quantile
 from bench.relay_text import report_json, report_text
 
 
@@ -16,7 +16,7 @@ def reading(at: float, packets: int, **peer: object) -> Reading:
     return Reading(
         at=at,
         peer=PeerStats(**stats),
-        flows=[(0, 7, packets, 0, 1000 + packets, 0)],
+        flows=[(0, 7, packets, 0, 1000 + packets, packets)],
         arrivals=[(50, packets)],
         sent=(packets // 2, 0, packets // 2, packets // 4, 0),
         generator_s=at / 4,
@@ -30,24 +30,47 @@ def two_readings(**last: object) -> tuple[Reading, Reading]:
 
 def told(first: Reading, last: Reading) -> dict[str, object]:
     words = {"workload": "fanout", "server": "x", "profile": "p"}
-    return report_json(figures(first, last, subscribers=2, rss_bytes=2048, verified=1, **words), None)
+    return report_json(figures(first, last, subscribers=2, lost=0.25, rss_bytes=2048, verified=1, **words), None)
 
 
-def test_loss_counts_only_what_flowed_at_both_readings() -> None:
-    before = [(0, 7, 100, 0, 1099, 0)]
-    after = [(0, 7, 190, 0, 1199, 0), (1, 8, 5, 0, 5000, 0)]
-    assert loss(before, after, first=2) == pytest.approx(0.1)
+def traffic(sent: dict[int, int], *fresh: tuple[int, int]) -> Traffic:
+    """`fresh`: a subscriber and what it got."""
+    return Traffic(sent=sent, flows=[(subscriber, 7, 2 * count, 0, 0, count) for subscriber, count in fresh])
 
 
-def test_loss_is_of_the_first_subscribers_only() -> None:
-    before = [(0, 7, 100, 0, 1099, 0), (1, 8, 100, 0, 1099, 0)]
-    after = [(0, 7, 200, 0, 1199, 0), (1, 8, 100, 0, 1199, 0)]
-    assert loss(before, after, first=1) == 0
-    assert loss(before, after, first=2) == pytest.approx(0.5)
+VIDEO, AUDIO = 1000, 1001
+SENT, SENT_LATER = {VIDEO: 700, AUDIO: 50}, {VIDEO: 1400, AUDIO: 150}
+"""Of 800 packets each subscriber should have got each."""
+
+
+def test_loss_is_what_was_sent_and_did_not_come() -> None:
+    before, after = traffic(SENT, (0, 750), (1, 740)), traffic(SENT_LATER, (0, 1550), (1, 1460))
+    assert loss(before, after, [[VIDEO, AUDIO]] * 2) == pytest.approx(80 / 1600)
+
+
+def test_a_subscriber_who_never_got_anything_has_lost_it_all() -> None:
+    before, after = traffic(SENT, (0, 750)), traffic(SENT_LATER, (0, 1550))
+    assert loss(before, after, [[VIDEO, AUDIO]] * 4) == pytest.approx(0.75)
+
+
+def test_a_stream_that_stopped_dead_is_lost() -> None:
+    before, after = traffic(SENT, (0, 750), (1, 750)), traffic(SENT_LATER, (0, 1550), (1, 750))
+    assert loss(before, after, [[VIDEO, AUDIO]] * 2) == pytest.approx(0.5)
+
+
+def test_what_one_has_too_much_does_not_hide_what_another_lacks() -> None:
+    before, after = traffic(SENT, (0, 0), (1, 0)), traffic(SENT_LATER, (0, 900), (1, 700))
+    assert loss(before, after, [[VIDEO, AUDIO]] * 2) == pytest.approx(100 / 1600)
+
+
+def test_only_wanted_tracks_are_missed_and_only_by_those_who_were_there_from_the_start() -> None:
+    before, after = traffic(SENT, (0, 0)), traffic(SENT_LATER, (0, 100), (1, 3))
+    assert loss(before, after, [[AUDIO]]) == 0
 
 
 def test_nothing_at_all_is_all_lost() -> None:
-    assert loss([], [], first=3) == 1
+    assert loss(traffic(SENT), traffic(SENT), [[VIDEO]] * 3) == 1
+    assert loss(traffic({}), traffic({}), []) == 1
 
 
 def test_quantile_is_of_the_difference() -> None:
@@ -93,7 +116,7 @@ def test_json_has_the_keys_that_were_promised() -> None:
 
 def test_medians_are_of_each_figure_by_itself() -> None:
     first, last = two_readings(forwarded=1000)
-    base = figures(first, last, workload="w", server="s", profile="p", subscribers=2, rss_bytes=0, verified=7)
+    base = figures(first, last, workload="w", server="s", profile="p", subscribers=2, lost=0.0, rss_bytes=0, verified=7)
     rounds = [replace(base, cpu_us_per_packet=cpu, delay_ms_p99=p99) for cpu, p99 in ((3, 1.0), (1.0, 2.0), (2.0, 9.0))]
     rounds = [replace(one, cpu_us_per_packet=float(one.cpu_us_per_packet)) for one in rounds]
     assert (median(rounds).cpu_us_per_packet, median(rounds).delay_ms_p99) == (2.0, 2.0)
@@ -103,7 +126,7 @@ def test_medians_are_of_each_figure_by_itself() -> None:
 
 def test_the_ratio_is_theirs_over_ours() -> None:
     first, last = two_readings(forwarded=1000)
-    ours = figures(first, last, workload="w", server="s", profile="p", subscribers=2, rss_bytes=0, verified=7)
+    ours = figures(first, last, workload="w", server="s", profile="p", subscribers=2, lost=0.0, rss_bytes=0, verified=7)
     theirs = replace(ours, server="other", cpu_us_per_packet=12 * ours.cpu_us_per_packet)
     assert report_json(ours, theirs)["cpu_ratio"] == pytest.approx(12)
     assert report_json(ours, theirs)["peer"]["server"] == "other"

@@ -258,8 +258,8 @@ cdef int resend_ask(Consumer *consumer, int64_t out_index, double now) noexcept 
     last = &consumer.resents[modulo(out_index, REMEMBERED)]
     if last.on and last.index == out_index and now - last.at < wait:
         return RESEND_REPEATED
-    consumer.tokens = fmin(200.0, consumer.tokens + (consumer.sent - consumer.earned_at) * 0.5)
-    consumer.earned_at = consumer.sent
+    consumer.tokens = fmin(200.0, consumer.tokens + (consumer.sent - consumer.resent - consumer.earned_at) * 0.5)
+    consumer.earned_at = consumer.sent - consumer.resent
     if consumer.tokens < 1.0:
         return RESEND_OVER_BUDGET
     consumer.tokens -= 1.0

@@ -239,6 +239,7 @@ cdef void consumer_close(Engine *engine, Consumer *consumer) noexcept nogil:
     vector_remove(&engine.all_consumers, consumer)
     vector_remove(&peer.consumers, consumer)
     vector_remove(&consumer.producer.consumers, consumer)
+    consumer.producer.served = 0
     if peer.srtp_tx != NULL:
         # Nothing will be sent with these any more; libsrtp takes SSRCs in network order.
         crypto.remove_stream(peer.srtp_tx, network_order(consumer.ssrc))

@@ -49,7 +49,7 @@ cdef bint rtcp_readable(int packet_type, int count, const uint8_t *body, int len
     if packet_type == 203:
         return length >= 4 * count
     if packet_type == 205 and count == 1:
-        return length >= 8 and nack_count(body, length) >= 0
+        return length >= 8
     if packet_type == 205 and count == 15:
         return transport_deltas(body, length) >= 0
     if packet_type == 206:
@@ -79,20 +79,18 @@ cdef bint sdes_readable(int count, const uint8_t *body, int length) noexcept nog
 
 
 cdef int nack_count(const uint8_t *body, int length) noexcept nogil:
-    """Sequence numbers in a NACK; -1 for more than any cache holds."""
+    """Sequence numbers in a NACK."""
     cdef int position, count = 0, bit
     for position in range(8, length - 3, 4):
         count += 1
         for bit in range(16):
             count += read16(body + position + 2) >> bit & 1
-        if count > 1000:
-            return -1
     return count
 
 
 cdef bint rtcp_check(const uint8_t *data, int size) noexcept nogil:
-    """Whether a whole compound is framed well; nothing of it is used otherwise."""
-    cdef int position = 0, length, body
+    """Whether a whole compound is framed well and asks for no more than a cache holds; nothing of it is used otherwise."""
+    cdef int position = 0, length, body, nacked = 0
     if size == 0:
         return False
     while position < size:
@@ -104,6 +102,10 @@ cdef bint rtcp_check(const uint8_t *data, int size) noexcept nogil:
         body = body_length(data + position, length)
         if body < 0 or not rtcp_readable(data[position + 1], data[position] & 0x1F, data + position + 4, body):
             return False
+        if data[position + 1] == 205 and data[position] & 0x1F == 1:
+            nacked += nack_count(data + position + 4, body)
+            if nacked > MAX_NACKED:
+                return False
         position += length
     return True
 

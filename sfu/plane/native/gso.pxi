@@ -6,6 +6,9 @@ cdef enum:
     MAX_SEGMENTS = 64           # UDP_MAX_SEGMENTS of kernels before 6.9
     MAX_RUN = 65000             # bytes of a run: an IP datagram's limit, headers off
     CONTROL = 32                # CMSG_SPACE of a uint16_t, rounded up
+    PATIENCE = 4                # waits of WAIT_NS at most for room to send, per batch
+    WAIT_NS = 1000000
+    REFUSED_RUNS = 16           # so many in a row, and runs are given up
 
 cdef struct Sender:
     mmsghdr messages[MESSAGES]
@@ -132,7 +135,7 @@ cdef inline void message_append(Sender *sender, Batch *batch, Out *out, int size
 
 cdef void send_messages(Engine *engine, Sender *sender, Batch *batch) noexcept nogil:
     """Hand the messages to the kernel: what it refuses is dropped and counted, the rest goes on."""
-    cdef int at = 0, sent
+    cdef int at = 0, sent, patience = PATIENCE
     while at < sender.message_count:
         sent = sendmmsg(engine.fd, &sender.messages[at], sender.message_count - at, MSG_DONTWAIT | MSG_NOSIGNAL)
         engine.sent.send_calls += 1
@@ -141,18 +144,44 @@ cdef void send_messages(Engine *engine, Sender *sender, Batch *batch) noexcept n
             at += sent
         elif errno == EINTR:
             continue
-        elif errno == EIO and engine.gso and sender.segments[at] > 1:
-            # The device can't do checksums for segments: from now on one by one, this run included.
-            engine.gso = False
+        elif sender.segments[at] > 1 and run_refused(engine, errno):
             send_single(engine, sender, batch, at)
             at += 1
+        elif (errno == EAGAIN or errno == ENOBUFS) and patience > 0 and engine.sending:
+            patience -= 1
+            wait_for_room(engine)
         else:
-            if errno == EAGAIN or errno == ENOBUFS:
-                engine.sent.drops[SEND_BUFFER_FULL] += sender.segments[at]
-            else:
-                engine.sent.drops[SEND_FAILED] += sender.segments[at]
+            engine.sent.drops[SEND_BUFFER_FULL if errno == EAGAIN or errno == ENOBUFS else SEND_FAILED] += sender.segments[at]
             at += 1
     sender.message_count = sender.vector_count = 0
+
+
+cdef bint run_refused(Engine *engine, int error) noexcept nogil:
+    """Whether the datagrams may go one by one where the run may not.
+
+    EINVAL and EMSGSIZE: a datagram is longer than the path takes in one piece, so that it can't be a segment; alone it is
+    cut into fragments. EIO: the way out can't do checksums for segments; where none can, runs are given up."""
+    if error == EINVAL or error == EMSGSIZE:
+        return True
+    if error != EIO:
+        return False
+    engine.refused_runs += 1
+    if engine.refused_runs >= REFUSED_RUNS:
+        engine.gso = False
+    return True
+
+
+cdef void wait_for_room(Engine *engine) noexcept nogil:
+    """The socket's buffer is full, or the device's queue, which tells nobody when there is room again."""
+    cdef pollfd fds
+    cdef timespec timeout
+    cdef int full = errno
+    timeout.tv_sec = 0
+    timeout.tv_nsec = WAIT_NS if full == EAGAIN else WAIT_NS // 4
+    fds.fd = engine.fd
+    fds.events = POLLOUT
+    fds.revents = 0
+    ppoll(&fds if full == EAGAIN else NULL, 1 if full == EAGAIN else 0, &timeout, NULL)
 
 
 cdef void send_single(Engine *engine, Sender *sender, Batch *batch, int at) noexcept nogil:
@@ -165,13 +194,15 @@ cdef void send_single(Engine *engine, Sender *sender, Batch *batch, int at) noex
     for segment in range(sender.segments[at]):
         one.msg_hdr.msg_iov = &sender.messages[at].msg_hdr.msg_iov[segment]
         if sendmmsg(engine.fd, &one, 1, MSG_DONTWAIT | MSG_NOSIGNAL) != 1:
-            engine.sent.drops[SEND_FAILED] += 1
+            engine.sent.drops[SEND_BUFFER_FULL if errno == EAGAIN or errno == ENOBUFS else SEND_FAILED] += 1
 
 
 cdef void sent_messages(Engine *engine, Sender *sender, Batch *batch, int first, int count) noexcept nogil:
     cdef int64_t now = wall_ns()
     cdef int at, number, segment
     for at in range(first, first + count):
+        if sender.segments[at] > 1:
+            engine.refused_runs = 0
         engine.sent.sends += 1
         number = sender.first_out[at]
         for segment in range(sender.segments[at]):

@@ -5,6 +5,7 @@ cdef enum:
     REMEMBERED = 1000           # resends remembered per consumer, as sfu.core.retransmit
     MAX_SSRCS = 1024            # as sfu.plane.peer
     MAX_MISSING = 250           # as sfu.core.missing
+    MAX_NACKED = 1000           # as shared.rtc.rtcp
     MAX_TRIES = 10
     KEPT_SPANS = 32             # as sfu.core.rewrite
     KEPT_REPORTS = 4            # as sfu.core.reports
@@ -16,7 +17,7 @@ cdef enum:
     MAX_NAME = 255              # a MID, RID or CNAME: what its length field can say
     TAG = 16
     WINDOW_WORDS = 16           # 1024 packets of replay window
-    MAX_PENDING = 64            # packets of a producer that wait for the tick
+    MAX_PENDING = 256           # packets of a producer that wait for the tick or for their turn
     REPLACED = 2                # a route's value for an SSRC that was replaced and must not be bound again
 
 cdef struct Peer
@@ -243,6 +244,10 @@ cdef struct Producer:
     double last_media
     Pending pending[MAX_PENDING]
     int pending_count
+    int serving                 # so many of the pending, the first ones, are being forwarded; 0: none
+    int served                  # where among the consumers that has come to
+    uint64_t flush              # its number, which a consumer that has been served bears
+    uint64_t round              # the last round of flushes that served it
 
 cdef struct Newest:
     bint on
@@ -440,3 +445,6 @@ cdef struct Engine:
     Vector waiting              # producers with pending packets
     double flush_at
     uint64_t last_flush
+    uint64_t last_round
+    bint crowded                # a producer has hardly room for another batch of datagrams
+    int refused_runs            # in a row, by devices without checksums for segments

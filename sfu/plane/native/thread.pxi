@@ -24,7 +24,7 @@ cdef struct Receiver:
 cdef void pending_add(Engine *engine, Producer *producer, Encoding *encoding, Packet *packet, double now) noexcept nogil:
     """Keep a packet until the tick, or until its frame is whole."""
     if producer.pending_count == MAX_PENDING:
-        pending_deliver(engine, producer, now)
+        pending_deliver_all(engine, producer)
     if producer.pending_count == 0:
         if engine.waiting.count == 0:
             engine.flush_at = now + TICK_S
@@ -34,61 +34,87 @@ cdef void pending_add(Engine *engine, Producer *producer, Encoding *encoding, Pa
     packet.references += 1
     producer.pending[producer.pending_count] = Pending(encoding, packet)
     producer.pending_count += 1
-    if packet.header.marker:
+    if producer.pending_count > MAX_PENDING - RECEIVED:
+        engine.crowded = True
+    if packet.header.marker or engine.crowded:
         engine.flush_at = now
 
 
-cdef void pending_drop(Engine *engine, Producer *producer) noexcept nogil:
+cdef bint pending_serve(Engine *engine, Producer *producer, double now, int most) noexcept nogil:
+    """Forward what is pending, consumer by consumer, until the batch holds `most`; True when all consumers are served.
+
+    What comes meanwhile waits for the next time."""
+    cdef int one
+    cdef Consumer *consumer
+    if producer.serving == 0:
+        engine.last_flush += 1
+        producer.flush = engine.last_flush
+        producer.serving = producer.pending_count
+        producer.served = 0
+    while producer.served < producer.consumers.count:
+        consumer = <Consumer *>producer.consumers.items[producer.served]
+        producer.served += 1
+        # Who joins or leaves between two slices sets `served` back to 0.
+        if consumer.flushed == producer.flush:
+            continue
+        consumer.flushed = producer.flush
+        for one in range(producer.serving):
+            consumer_forward(engine, consumer, producer.pending[one].encoding, producer.pending[one].packet, now)
+        if engine.batch.count >= most:
+            break
+    return producer.served >= producer.consumers.count
+
+
+cdef void pending_served(Engine *engine, Producer *producer) noexcept nogil:
+    """Let go of what all consumers have had."""
     cdef int at
-    for at in range(producer.pending_count):
+    for at in range(producer.serving):
         packet_release(producer.pending[at].packet)
-    if producer.pending_count:
+    producer.pending_count -= producer.serving
+    memmove(producer.pending, &producer.pending[producer.serving], producer.pending_count * sizeof(Pending))
+    producer.serving = 0
+    if producer.pending_count == 0:
         vector_remove(&engine.waiting, producer)
-    producer.pending_count = 0
 
 
-cdef void pending_deliver(Engine *engine, Producer *producer, double now) noexcept nogil:
-    """All at once, with the lock held: more came within a tick than a frame has packets."""
-    engine.last_flush += 1
-    pending_slice(engine, producer, now, engine.last_flush, BATCH_OUTS)
-    pending_drop(engine, producer)
+cdef void pending_drop(Engine *engine, Producer *producer) noexcept nogil:
+    if producer.pending_count:
+        producer.serving = producer.pending_count
+        pending_served(engine, producer)
 
 
 cdef void pending_deliver_all(Engine *engine, Producer *producer) noexcept nogil:
-    """What waits may belong to an encoding that is about to go."""
-    if producer.pending_count:
-        pending_deliver(engine, producer, monotonic())
+    """At once, with the lock held: what waits may belong to an encoding that is about to go."""
+    while producer.pending_count:
+        pending_serve(engine, producer, monotonic(), BATCH_OUTS + 1)
+        pending_served(engine, producer)
 
 
-cdef bint pending_slice(Engine *engine, Producer *producer, double now, uint64_t flush, int most) noexcept nogil:
-    """Serve consumers that this flush has not served until the batch holds `most`; True when all are served."""
-    cdef int at, one
-    cdef Consumer *consumer
-    for at in range(producer.consumers.count):
-        consumer = <Consumer *>producer.consumers.items[at]
-        if consumer.flushed == flush:
-            continue
-        consumer.flushed = flush
-        for one in range(producer.pending_count):
-            consumer_forward(engine, consumer, producer.pending[one].encoding, producer.pending[one].packet, now)
-        if engine.batch.count >= most:
-            return False
-    return True
+cdef void flush_pending(Engine *engine) noexcept nogil:
+    """Forward what waits, consumer by consumer, so that a consumer's packets stand together.
 
-
-cdef void flush_pending(Engine *engine, double now) noexcept nogil:
-    """Forward what waits, consumer by consumer, so that a consumer's packets stand together. Lets the lock go to send."""
+    Lets the lock go to send each slice, and looks at the socket in between: audio does not wait for a burst of video."""
     cdef Producer *producer
-    cdef uint64_t flush
-    engine.last_flush += 1
-    flush = engine.last_flush
-    while engine.waiting.count:
-        producer = <Producer *>engine.waiting.items[0]
-        if pending_slice(engine, producer, now, flush, SLICE):
-            pending_drop(engine, producer)
+    cdef double now = monotonic()
+    cdef int at = 0
+    engine.last_round += 1
+    engine.crowded = False
+    engine.flush_at = now + TICK_S
+    while at < engine.waiting.count:
+        producer = <Producer *>engine.waiting.items[at]
+        if producer.round == engine.last_round:
+            at += 1
+        elif pending_serve(engine, producer, now, SLICE):
+            producer.round = engine.last_round
+            pending_served(engine, producer)
         if engine.batch.count >= SLICE:
             send_now(engine)
-            now = monotonic()  # a thousand viewers' worth takes milliseconds, which estimators would see
+            if not engine.crowded:
+                pthread_mutex_unlock(&engine.mutex)
+                plane_receive(engine, engine.receiver)
+                pthread_mutex_lock(&engine.mutex)
+            now = monotonic()
+            at = 0
 
 
 cdef void send_now(Engine *engine) noexcept nogil:
@@ -210,7 +236,7 @@ cdef void *plane_run(void *argument) noexcept nogil:
         engine.totals.wakes += 1
         timers_run(engine, now)
         if engine.waiting.count and now >= engine.flush_at:
-            flush_pending(engine, now)
+            flush_pending(engine)
         if engine.batch.count:
             send_now(engine)
         if engine.stopping:
@@ -225,10 +251,12 @@ cdef int plane_start(Engine *engine) noexcept nogil:
     cdef int on = 1, failed
     setsockopt(engine.fd, SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof(int))
     engine.gso = engine.gso and gso_probe(engine.fd)
-    engine.sender = <Sender *>calloc(1, sizeof(Sender))
-    engine.receiver = <Receiver *>calloc(1, sizeof(Receiver))
+    if engine.sender == NULL:
+        engine.sender = <Sender *>calloc(1, sizeof(Sender))
+    if engine.receiver == NULL:
+        engine.receiver = <Receiver *>calloc(1, sizeof(Receiver))
     if engine.sender == NULL or engine.receiver == NULL:
-        return NO_MEMORY
+        return ENOMEM
     receiver_open(engine.receiver)
     engine.threaded = True
     sigfillset(&every)

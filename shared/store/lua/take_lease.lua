@@ -11,8 +11,9 @@ if holder[1] then
   if mine or redis.call('PTTL', KEYS[1]) < 0 then redis.call('PEXPIRE', KEYS[1], ARGV[3]) end
   return { mine and 1 or 0, holder[1], holder[2] or '0', redis.call('PTTL', KEYS[1]) }
 end
--- Above the caller's own as well: a server that lost its data must not give a token out twice.
-local token = text(math.max(newest, tonumber(ARGV[2]), tonumber(ARGV[4])) + 1)
+-- At least the time, and above the caller's own: a server that lost its data gives no token out twice, and none below
+-- those that SFUs have seen and go on fencing by, whoever asks.
+local token = text(math.max(newest + 1, tonumber(ARGV[2]) + 1, tonumber(ARGV[4]) + 1, now_ms()))
 redis.call('SET', KEYS[2], token)
 redis.call('DEL', KEYS[1])
 redis.call('HSET', KEYS[1], 'controller', ARGV[1], 'token', token)
