@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import sys
 import time
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -48,11 +49,12 @@ def busy_seconds(cores: Collection[int]) -> float:
     return busy / tick
 
 
-def socket_drops(port: int) -> int:
-    """Datagrams that the UDP socket on all addresses with this port had no room for (`/proc/net/udp`)."""
+def socket_drops(port: int, *, host: str = "0.0.0.0") -> int:
+    """Datagrams that the UDP socket on this IPv4 address and port had no room for (`/proc/net/udp`)."""
+    bound = f"{int.from_bytes(socket.inet_aton(host), sys.byteorder):08X}:{port:04X}"
     for line in Path("/proc/net/udp").read_text().splitlines()[1:]:
         words = line.split()
-        if words[1] == f"00000000:{port:04X}":
+        if words[1] == bound:
             return int(words[-1])
     return 0
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import uvloop
 
+from bench.machine import socket_drops
 from bench.peers import ABS_SEND_TIME_ID, AUDIO_PAYLOAD_TYPE, MID_ID, VIDEO_PAYLOAD_TYPE
 from bench.stats import resident_bytes
 from sfu.plane.api import Codec, ConsumerSpec, ProducerSpec
@@ -24,6 +25,7 @@ from sfu.shell.peer import PeerTransport
 from sfu.shell.udp import MediaPort
 from shared.rtc import rtp
 
+HOST = "127.0.0.1"
 VIDEO = Codec(payload_type=VIDEO_PAYLOAD_TYPE, name="VP8", clock_rate=90_000, rtx_payload_type=VIDEO_PAYLOAD_TYPE + 1)
 AUDIO = Codec(payload_type=AUDIO_PAYLOAD_TYPE, name="opus", clock_rate=48_000)
 IN_EXTENSIONS = {ABS_SEND_TIME_ID: rtp.ABS_SEND_TIME_URI, MID_ID: rtp.MID_URI}
@@ -37,7 +39,7 @@ class Node:
 
     def __init__(self, *, plane: PlaneKind, gso: bool) -> None:
         self.port = MediaPort.open(
-            "127.0.0.1", 0, on_events=lambda events: None, make_plane=lambda send: make_plane(send, kind=plane, gso=gso)
+            HOST, 0, on_events=lambda events: None, make_plane=lambda send: make_plane(send, kind=plane, gso=gso)
         )
         self._transports: dict[int, PeerTransport] = {}
         self._produced: dict[int, list[ProducerSpec]] = {}
@@ -121,7 +123,7 @@ class Node:
             "datagrams": totals.packets_out,
             "sends": sends,
             "delays": delays,
-            "drops": dict(totals.drops),
+            "drops": dict(totals.drops) | {"socket-full": socket_drops(self.port.address[1], host=HOST)},
         }
 
 

@@ -46,7 +46,7 @@ mkdir "$work/context"
 git ls-files -co --exclude-standard -z -- . ':!tests' | xargs -0 cp --parents -t "$work/context" --
 [ -x "$VENV/bin/pip" ] || scripts/setup.sh "$VENV" run
 # async-timeout: redis-py wants it before Python 3.11.3, which Debian 12 has; pip leaves it out on a newer Python.
-"$VENV/bin/pip" wheel -qq --wheel-dir "$work/wheels" "$work/context" async-timeout
+"$VENV/bin/pip" wheel -qq --wheel-dir "$work/wheels" "$work/context[docker,kubernetes]" async-timeout
 rm -rf "$work/context/build" && mv "$work/wheels" "$work/context/wheels"
 export SLUICE_IMAGE=test-$$
 docker build --network=host --build-arg BASE="$SLUICE_BASE" -f "$work/context/deploy/Dockerfile" -t "sluice:$SLUICE_IMAGE" \

@@ -13,8 +13,8 @@ import msgspec
 from control.core.pool import NodePhase, Oddity, OddKind, PoolNode
 from control.core.pool_settings import DockerPoolSettings
 
-NODE, REQUEST, PORT = "io.sluice.node", "io.sluice.request", "io.sluice.port"
-"""Labels beside those of the fleet and the pool."""
+NODE, REQUEST, PORT, HTTP_PORT = "io.sluice.node", "io.sluice.request", "io.sluice.port", "io.sluice.http_port"
+"""Labels beside those of the fleet and the pool. The last is where its metrics are, in the container's network."""
 _EXITED = re.compile(r"Exited \((\d+)\)")
 _PHASES = {
     "created": NodePhase.STARTING,
@@ -97,21 +97,22 @@ def node_of(container: Container) -> PoolNode:
     )
 
 
-def port_of(container: Container) -> int | None:
-    """The port it has on the host."""
-    text = container.labels.get(PORT, "")
-    return int(text) if text.isdecimal() and len(text) <= 5 else None
+def ports_of(container: Container) -> set[int]:
+    """The ports it was given. One of a network of its own is not taken on the host, but left alone as well."""
+    texts = (container.labels.get(label, "") for label in (PORT, HTTP_PORT))
+    return {int(text) for text in texts if text.isdecimal() and len(text) <= 5}
 
 
-def labels_of(labels: Mapping[str, str], *, node: str, request: str, port: int) -> dict[str, str]:
+def labels_of(labels: Mapping[str, str], *, node: str, request: str, port: int, http_port: int) -> dict[str, str]:
     """All labels of a new container."""
-    return {**labels, NODE: node, REQUEST: request, PORT: str(port)}
+    return {**labels, NODE: node, REQUEST: request, PORT: str(port), HTTP_PORT: str(http_port)}
 
 
 def container_config(
     settings: DockerPoolSettings, *, environ: Mapping[str, str], labels: Mapping[str, str], port: int
 ) -> dict[str, Any]:
     """The body of ContainerCreate. The port is the same inside and outside, so that the SFU announces what is true."""
+    logs = {"LogConfig": {"Type": settings.log_driver, "Config": {}}} if settings.log_driver else {}
     opened = [] if settings.network == "host" else [f"{port}/tcp", f"{port}/udp"]
     return {
         "Image": settings.image,
@@ -127,5 +128,6 @@ def container_config(
             "PortBindings": {name: [{"HostIp": settings.bind, "HostPort": str(port)}] for name in opened},
             # A drained SFU exits with status 0 and stays down; one that crashed is replaced by the autoscaler.
             "RestartPolicy": {"Name": "no"},
+            **logs,
         },
     }

@@ -16,11 +16,8 @@ COST = "controller.kubernetes.io/pod-deletion-cost"
 SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 VICTIM_COST = "-1000"
 """Under every pod without the annotation, which counts as 0."""
-_BROKEN = {
-    "CrashLoopBackOff", "ImagePullBackOff", "InvalidImageName", "CreateContainerConfigError", "CreateContainerError",
-    "RunContainerError",
-}  # fmt: skip
-"""Reasons of a container that waits after having failed."""
+_COMING = {"", "ContainerCreating", "PodInitializing"}
+"""Reasons of a container that waits and has not failed."""
 
 
 class _Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -54,22 +51,41 @@ class Meta(_Part, frozen=True, kw_only=True):
 
 
 class Reason(_Part, frozen=True, kw_only=True):
-    """Why a container waits."""
+    """Why a container waits or has ended."""
 
     reason: str = ""
     message: str = ""
 
 
+class Running(_Part, frozen=True, kw_only=True):
+    """That a container runs."""
+
+
 class ContainerState(_Part, frozen=True, kw_only=True):
-    """What a container does."""
+    """What a container does: one of these."""
 
     waiting: Reason | None = None
+    running: Running | None = None
+    terminated: Reason | None = None
 
 
 class ContainerStatus(_Part, frozen=True, kw_only=True):
     """One container of a pod."""
 
     state: ContainerState | None = None
+
+    @property
+    def runs(self) -> bool:
+        """Its process runs."""
+        return self.state is not None and self.state.running is not None
+
+    @property
+    def trouble(self) -> str:
+        """Why it does not run, when that is more than that it has not been started yet; empty otherwise."""
+        why = (self.state.waiting or self.state.terminated) if self.state else None
+        if why is None or why.reason in _COMING:
+            return ""
+        return f"{why.reason}: {why.message}" if why.message else why.reason
 
 
 class Condition(_Part, frozen=True, kw_only=True):
@@ -250,20 +266,25 @@ def node_of(pod: Pod, *, request: str = "") -> PoolNode:
 
 
 def phase_of(pod: Pod) -> tuple[NodePhase, str]:
-    """How far it has come, and why when it goes no further."""
+    """How far it has come, and why when it goes no further.
+
+    FAILED is for a pod that Kubernetes has given up (`Failed`, evicted): it is no replica any more. A container that
+    can't be started is tried again for ever, and what keeps it is mostly not the pod's own fault: a registry, DNS, a
+    Secret that is put right a minute later. Such a pod is STARTING. Were it FAILED, the sweep would take a replica for
+    each pod of a pool that the same mistake keeps down. A container beside an SFU that runs says nothing of the SFU.
+    """
     status = pod.status
     if pod.going:
         return NodePhase.ENDING, ""
     if not pod.active:
         return NodePhase.FAILED, status.reason or status.message or status.phase
-    for each in status.container_statuses or ():
-        waiting = each.state.waiting if each.state else None
-        if waiting is not None and waiting.reason in _BROKEN:
-            return NodePhase.FAILED, f"{waiting.reason}: {waiting.message}"
-    if status.phase == "Running":
-        return NodePhase.RUNNING, ""
+    containers = status.container_statuses or ()
+    trouble = next((each.trouble for each in containers if each.trouble), "")
+    if status.phase == "Running" and (not containers or any(each.runs for each in containers)):
+        return NodePhase.RUNNING, trouble
     stuck = [each for each in status.conditions or () if each.type == "PodScheduled" and each.status == "False"]
-    return NodePhase.STARTING, f"{stuck[0].reason}: {stuck[0].message}" if stuck else status.phase
+    unscheduled = f"{stuck[0].reason}: {stuck[0].message}" if stuck else ""
+    return NodePhase.STARTING, trouble or unscheduled or status.phase
 
 
 def in_the_way(victim: Pod, pods: Sequence[Pod]) -> str:

@@ -76,11 +76,14 @@ class DockerPoolSettings(MadePool):
     """URL of the Docker API (unix://, tcp://); empty: what DOCKER_HOST says, else the usual socket."""
     network: str = "bridge"
     """Network of the containers; routers must be reached from it. With `host` no ports are mapped."""
+    log_driver: str = "local"
+    """Docker's log driver for the containers: `local` keeps 5 files of 20 MB each; empty: the daemon's default, which
+    without further settings grows without bound."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class KubernetesPoolSettings(CommonPool):
-    """Pods of one Deployment, whose pod template an operator has written (see deploy/)."""
+    """Pods of one Deployment, whose pod template an operator has written (see deploy/kubernetes/)."""
 
     kind: ClassVar[str] = "kubernetes"
 

@@ -9,11 +9,15 @@ from typing import Any
 from control.core.floors import Floor, floor_at, read_floors
 from control.core.toml_source import TomlSource, parse
 from shared.errors import BadSetting
+from shared.load import MOST_EGRESS_MBPS, MOST_STREAMS
+from shared.scaling_records import MOST_LEASE_S
 
 MOST_NODES = 10_000
 MOST_SECONDS = 30 * 86400.0
 _WHOLE = ("scale_out_hits", "scale_out_window", "scale_in_ticks", "min_nodes", "max_nodes", "stream_ceiling")
-_CEILINGS = ("egress_ceiling_mbps", "stream_ceiling", "cpu_guard")
+_CEILINGS = {"egress_ceiling_mbps": MOST_EGRESS_MBPS, "stream_ceiling": MOST_STREAMS}
+LEAST_REPORT_AGE_S = 3.0
+"""An SFU reports each second, and two reports may get lost."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -135,10 +139,21 @@ def _check(settings: ScalingSettings, source: TomlSource) -> None:
             raise source.bad(
                 f"floors.{index}.min_nodes", f"never acts: min_nodes keeps {settings.min_nodes} at any time"
             )
-    if settings.cordon_lease_s < 6 * settings.tick_s:
-        raise source.bad("cordon_lease_s", f"could lapse while a node drains; give at least {6 * settings.tick_s:g}")
+    _check_cordon_lease(settings, source)
     if settings.launch_timeout_s < settings.tick_s:
         raise source.bad("launch_timeout_s", f"must be at least one tick, {settings.tick_s:g}")
+
+
+def _check_cordon_lease(settings: ScalingSettings, source: TomlSource) -> None:
+    """A cordon must outlive a leader that dies just before it would have renewed it: a third of the lease has passed by
+    then, the leader's own lease ends, the next leader looks for a whole tick, and ticks are a tick apart."""
+    if settings.cordon_lease_s > MOST_LEASE_S:
+        raise source.bad("cordon_lease_s", f"SFUs refuse cordons for longer than {MOST_LEASE_S:.0f} seconds")
+    if settings.cordon_lease_s < 6 * settings.tick_s:
+        raise source.bad("cordon_lease_s", f"could lapse while a node drains; give at least {6 * settings.tick_s:g}")
+    if settings.cordon_lease_s <= 3 * settings.lease_s:
+        least = f"more than {3 * settings.lease_s:g}, three times lease_s"
+        raise source.bad("cordon_lease_s", f"could lapse before another controller leads; give {least}")
 
 
 def _check_ranges(settings: ScalingSettings, source: TomlSource) -> None:
@@ -154,9 +169,14 @@ def _check_ranges(settings: ScalingSettings, source: TomlSource) -> None:
     for key in spans:
         if not 0 < getattr(settings, key) <= MOST_SECONDS:
             raise source.bad(key, f"must be over 0 and at most {MOST_SECONDS:.0f} seconds")
-    for key in _CEILINGS:
-        if (value := getattr(settings, key)) is not None and value <= 0:
+    for key, most in _CEILINGS.items():
+        value = getattr(settings, key)
+        if value is not None and value <= 0:
             raise source.bad(key, "must be over 0: a node that can carry nothing is always full")
+        if value is not None and value > most:
+            raise source.bad(key, f"must be at most {most:.0f}: nobody believes a node that can carry more")
+    if settings.report_max_age_s < LEAST_REPORT_AGE_S:
+        raise source.bad("report_max_age_s", f"must be at least {LEAST_REPORT_AGE_S:g}: an SFU reports each second")
     if settings.tick_s < 0.2 or settings.lease_s < 0.5:
         key, least = ("tick_s", 0.2) if settings.tick_s < 0.2 else ("lease_s", 0.5)
         raise source.bad(key, f"must be at least {least:g}")

@@ -33,15 +33,13 @@ class Controller:
     ) -> None:
         self.controller = controller
         self.settings = settings
-        self.metrics = ControlMetrics()
+        self.metrics = ControlMetrics(scale_out_at=settings.scale_out_at)
         self._store = store
         self._pool = pool
         self._dry_run = dry_run or settings.dry_run
         self._clock = time.monotonic
         self._limited = OncePerMinute(log, clock=self._clock)
-        self._leadership = Leadership(
-            store, controller, lease_s=settings.lease_s, clock=self._clock, trouble=self._store_trouble
-        )
+        self._leadership = Leadership(store, controller, lease_s=settings.lease_s, trouble=self._store_trouble)
         self._acting = Acting(store, pool, settings, metrics=self.metrics, leads=lambda: self._leadership.token)
         ceilings = NodeCeilings(
             egress_mbps=settings.egress_ceiling_mbps, streams=settings.stream_ceiling, cpu_guard=settings.cpu_guard

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable
 
 from shared.errors import StoreUnavailable
@@ -16,6 +17,13 @@ ASK_EVERY = 1 / 3
 log = logging.getLogger("control")
 
 
+def lease_clock() -> float:
+    """Seconds that pass as well while this process is stopped and, where the system can tell, while the machine is
+    suspended: a lease ends meanwhile, and a clock that stood still would have its holder believe in it."""
+    boot_time = getattr(time, "CLOCK_BOOTTIME", None)
+    return time.monotonic() if boot_time is None else time.clock_gettime(boot_time)
+
+
 class Leadership:
     """Asks for the lease for ever. `token` is 0 while somebody else leads or nobody is known to."""
 
@@ -25,7 +33,7 @@ class Leadership:
         controller: str,
         *,
         lease_s: float,
-        clock: Callable[[], float],
+        clock: Callable[[], float] = lease_clock,
         trouble: Callable[[StoreUnavailable], None] = lambda _: None,
     ) -> None:
         """`trouble` hears of each question that the store could not answer."""
@@ -43,8 +51,8 @@ class Leadership:
     def token(self) -> int:
         """The fencing token while the lease certainly lasts, else 0.
 
-        By this process' own clock, which goes on while the process is stopped, counted from before the question: Redis
-        ends the lease later than this in any case.
+        By a clock of our own that never stands still, counted from before the question: Redis ends the lease later than
+        this in any case.
         """
         return self._token if self._clock() < self._until else 0
 

@@ -17,7 +17,7 @@ _LAUNCH_S = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800)
 class ControlMetrics:
     """The controller's own registry and everything in it. What is not known is NaN: Prometheus draws a gap, no zero."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, scale_out_at: float) -> None:
         self.registry = registry = CollectorRegistry()
         self.leader = Gauge("sluice_control_leader", "1 while this controller may scale.", registry=registry)
         self.token = Gauge("sluice_control_token", "Its fencing token; 0 while it may not.", registry=registry)
@@ -30,6 +30,9 @@ class ControlMetrics:
         self.nodes = Gauge("sluice_control_nodes", "Nodes by what they count as.", ["kind"], registry=registry)
         self.floor = Gauge("sluice_control_floor", "The least nodes now.", registry=registry)
         self.maximum = Gauge("sluice_control_maximum", "The most nodes.", registry=registry)
+        self.scale_out_at = Gauge(
+            "sluice_control_scale_out_at", "The mean load from which a tick is hot.", registry=registry
+        )
         self.out_hits = Gauge("sluice_control_out_hits", "Hot ticks within the window.", registry=registry)
         self.quiet_ticks = Gauge("sluice_control_quiet_ticks", "Quiet ticks in a row.", registry=registry)
         self.cooldown_left = Gauge(
@@ -51,6 +54,7 @@ class ControlMetrics:
             buckets=_LAUNCH_S,
             registry=registry,
         )
+        self.scale_out_at.set(scale_out_at)  # a setting: known whoever leads
         self.lead(0)
 
     def show(self, decision: Decision) -> None:

@@ -43,7 +43,7 @@ class Drains:
     def ended(self, report: DrainReport) -> None:
         """An SFU has handed in what its drain came to."""
         metrics = self._state.metrics
-        version = metrics.version(report.version[:64])
+        version = metrics.version(report.version)
         outcome = report.outcome if report.outcome in OUTCOMES else "other"
         metrics.drains.labels(version, outcome).inc()
         metrics.drain_time.labels(version, outcome).observe(max(0.0, report.to_exit_s))

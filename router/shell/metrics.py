@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
+from router.core.assignment import Reason
+
 MAX_VERSIONS = 32
 """Version labels told apart; later ones count as `other`."""
+MAX_VERSION = 64
+"""Longest version label [characters]."""
 _GAPS_MS = (10, 20, 40, 67, 100, 200, 500, 1000, 5000)
 _DRAIN_S = (1, 10, 60, 300, 600, 1800, 3600, 7200)
 _FAST_S = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5)
@@ -35,6 +39,8 @@ class Metrics:
             "sluice_router_admin_commands", "Operators' commands by outcome.", ["verb", "outcome"], registry=registry
         )
         self.placements = Counter("sluice_router_placements", "Placements by reason.", ["reason"], registry=registry)
+        for reason in Reason:
+            self.placements.labels(reason.value)  # from 0 on: a series that is born at 1 has not risen for an alert
         self.in_flight = Gauge(
             "sluice_router_placement_inflight",
             "Joins placed by all routers that SFUs' reports do not show yet.",
@@ -84,8 +90,14 @@ class Metrics:
             "sluice_router_drain_tracks_at_exit", "Tracks left at exit.", ["version", "side"], registry=registry
         )
 
+    def release(self, label: str) -> None:
+        """An SFU of this release is known. What its drains will count begins at 0 here: an alert on a rise would not
+        see a series that is born with the first players cut."""
+        self.drain_evicted.labels(self.version(label))
+
     def version(self, label: str) -> str:
-        """The label, or `other` once there are too many."""
+        """The label, cut to `MAX_VERSION` characters, or `other` once there are too many."""
+        label = label[:MAX_VERSION]
         if label in self._versions or len(self._versions) < MAX_VERSIONS:
             self._versions.add(label)
             return label

@@ -93,6 +93,10 @@ class SpanMap(Generic[S]):
             out_end = span.out_start
         return None
 
+    def uses(self, source: S) -> bool:
+        """Whether what it sent may still be asked for."""
+        return any(span.source is source for span in self._spans)
+
     def locate(self, out_index: int) -> tuple[S, int, Shifts] | None:
         """Where an output number came from: source, its index there, and the shifts; None when forgotten."""
         for span in reversed(self._spans):

@@ -5,7 +5,7 @@ are named by ints that the caller chooses and does not reuse. All times are mono
 
 A session goes `add_peer` when a peer connection is negotiated, `produce` and `consume` at any time after, `set_address`
 when ICE has nominated one, `set_keys` when DTLS has finished, in whatever order: media starts once all are there.
-Removing is safe at any moment and twice.
+Removing is safe at any moment and twice. Calls come from one thread at a time; a plane's own thread minds itself.
 """
 
 from __future__ import annotations

@@ -1,4 +1,10 @@
-# cython: language_level=3, cdivision=True, boundscheck=True, wraparound=False, initializedcheck=False
+# cython: language_level=3, cdivision=True, wraparound=False, initializedcheck=False
+#
+# No directive checks an index into a C pointer or array. What guards them: whatever a datagram says of lengths and counts
+# is held against its size before it is used (rtp_parse and extension_next in rtp.pxi, body_length, rtcp_readable and
+# transport_deltas for RTCP), rings are indexed modulo their size and tables by their mask, batches and extension blocks are
+# checked for room where they are written. scripts/fuzz-asan.sh runs all of it under AddressSanitizer; the build has
+# _FORTIFY_SOURCE and stack protectors (pyproject.toml) for what would slip through.
 """The compiled plane: the same promises as `sfu.plane.reference`, kept in C structs by a thread that never takes the GIL.
 
 Until `start` it works like the reference, one call at a time, through `handle` and `tick`; that is how the same tests run

@@ -111,6 +111,18 @@ class Consumer:
         self.source = None
         self.choose(now=now)
 
+    def needs(self, encoding: Encoding) -> bool:
+        """Whether this consumer may still be asked for its packets."""
+        newest = self._newest.encoding if self._newest is not None else None
+        return encoding in (self.source, self.target, newest) or self._spans.uses(encoding)
+
+    def let_go(self, encoding: Encoding) -> None:
+        """It has been forgotten."""
+        if self.source is encoding:
+            self.source = None
+        if self.target is encoding:
+            self.target = None
+
     # -- forwarding
 
     def forward(self, packet: MediaPacket, now: float) -> None:

@@ -201,6 +201,12 @@ class Encoding:
             return None
         return now + LOOK_S
 
+    def forget(self) -> None:
+        """It was replaced, as many others were after it: nothing of it can be sent again."""
+        self.clock = None
+        self.ring = PacketRing()
+        self.missing = MissingPackets()
+
     def request_keyframe(self, *, now: float) -> None:
         """Ask for a key frame, at once or when the throttle allows, and again until one comes."""
         if self.opaque:

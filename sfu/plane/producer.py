@@ -25,6 +25,9 @@ from shared.rtc import rtp
 WATCH_S = 0.2
 """How often layers and silence are looked at: well under what a viewer notices."""
 
+KEPT_RETIRED = 16
+"""Encodings replaced by a new SSRC whose packets may still be asked for."""
+
 
 class Producer:
     """Delivers each new packet to its active consumers: those not paused, whose peers can be sent to."""
@@ -33,6 +36,7 @@ class Producer:
         "_active",
         "_context",
         "_plans",
+        "_retired",
         "candidate",
         "closed",
         "consumers",
@@ -57,6 +61,7 @@ class Producer:
         self.encodings = {rid: self._make_encoding(rid) for rid in spec.rids or ("",)}
         self.consumers: dict[int, Consumer] = {}
         self._active: list[Consumer] = []
+        self._retired: list[Encoding] = []
         self._plans: dict[tuple[tuple[str, int], ...], ExtensionPlan] = {}
         self.flowing = self.silent = self.ended = self.closed = False
         self.last_media: float | None = None
@@ -82,15 +87,27 @@ class Producer:
             return encoding, replaced
         replaced = encoding.ssrc
         if replaced is not None:
-            rtx_ssrc, encoding.ssrc = encoding.rtx_ssrc, None
+            old, rtx_ssrc, encoding.ssrc = encoding, encoding.rtx_ssrc, None
             encoding = self.encodings[rid] = self._make_encoding(rid)
             encoding.rtx_ssrc = rtx_ssrc
             if rtx_ssrc is not None:
                 self.peer.routes[rtx_ssrc] = (encoding, True)
+            self._retire(old)
         encoding.ssrc = ssrc
         for consumer in self.consumers.values():
             consumer.choose(now=now, ask=False)
         return encoding, replaced
+
+    def _retire(self, encoding: Encoding) -> None:
+        """Keep a replaced encoding for as long as a consumer may be asked for its packets, but not too many of them."""
+        self._retired.append(encoding)
+        consumers = self.consumers.values()
+        self._retired = [old for old in self._retired if any(consumer.needs(old) for consumer in consumers)]
+        if len(self._retired) > KEPT_RETIRED:
+            oldest = self._retired.pop(0)
+            oldest.forget()
+            for consumer in consumers:
+                consumer.let_go(oldest)
 
     def target(self, preferred: str | None) -> Encoding | None:
         """The layer that a consumer with this preference should get; None before anything flows."""

@@ -13,9 +13,9 @@ class ScalingLease(Calls):
         """Take the lease if it is free, or renew it when `token` is the one it was taken with.
 
         `token` is 0 for a controller that leads not; `seen` is the greatest token it has ever heard of, which a new one
-        exceeds even when the server has lost its data and its clock went back. A new token is at least the server's time
-        [Unix ms], so it exceeds those that controllers of the past have shown to SFUs. Raises `WrongType` when one of
-        the keys holds something else.
+        exceeds even when the server has lost its data and its clock went back. A new token is at least the server's
+        time [Unix ms], so it exceeds those that controllers of the past have shown to SFUs. Raises `WrongType` when one
+        of the keys holds something else.
         """
         keys = [self.keys.scaling_lease, self.keys.scaling_token]
         answer = await self._run("take_lease", keys, controller, token, round(lease_s * 1000), seen)

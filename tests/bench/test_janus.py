@@ -38,7 +38,7 @@ async def run(workload: str, size: int, profile: SrtpProfile = GCM) -> RelayFigu
 
 def check(figures: RelayFigures) -> None:
     assert figures.verified > 100, "the watched subscriber decrypted what was published, in order"
-    assert figures.loss < 0.5
+    assert figures.loss < 0.1, "of eight nobody is silent"
     assert figures.packets_out_per_s > 0
     assert figures.cpu_us_per_packet == pytest.approx(figures.cpu_us_user + figures.cpu_us_sys)
     assert figures.cpu_us_per_packet > 0

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 
 import pytest
 
 from bench.machine import Cores
 from bench.peers import PeerMissing
-from bench.relay_figures import RelayFigures
+from bench.relay_figures import RelayFigures, loss, received
 from bench.relay_floor import measure_floor, streams
-from bench.relay_run import RunSettings, measure
+from bench.relay_run import Run, RunSettings, measure
 from bench.relay_sluice import SluicePeer
 from bench.relay_workloads import SPEAKERS, WORKLOADS
 from shared.rtc.srtp import SrtpProfile
@@ -32,6 +35,44 @@ def small(workload: str, size: int, *, joins: int = 0) -> RunSettings:
     )
 
 
+def assert_whole(figures: RelayFigures) -> None:
+    """Nothing is lost unless a socket was full, which is counted: the machine was busy."""
+    assert figures.loss == 0 or figures.generator_drops or figures.drops.get("socket-full")
+
+
+class Flowing(Run):
+    """A run without a clock."""
+
+    async def come(self, packets: int) -> None:
+        """Until every subscriber has got so many."""
+        async with asyncio.timeout(60):
+            while min(self.got()) < packets:  # noqa: ASYNC110 - the generator's thread can't set an event here
+                await asyncio.sleep(0.02)
+
+    def got(self) -> list[int]:
+        counts = [0] * self.watching
+        for flow in self.load.generator.flows():
+            counts[flow[0]] += flow[2]
+        return counts
+
+
+@asynccontextmanager
+async def under_way(settings: RunSettings) -> AsyncIterator[Flowing]:
+    peer = SluicePeer()
+    await peer.start(core=None, profile=settings.profile)
+    try:
+        flowing = Flowing(settings, peer, lambda text: None)
+        try:
+            await flowing.publish()
+            await flowing.subscribe()
+            flowing.load.go()
+            yield flowing
+        finally:
+            await flowing.load.close()
+    finally:
+        await peer.stop()
+
+
 async def run(settings: RunSettings) -> RelayFigures:
     return await measure(settings, SluicePeer(), say=lambda text: None)
 
@@ -40,34 +81,51 @@ async def run(settings: RunSettings) -> RelayFigures:
 async def test_a_small_fanout_arrives_whole(profile: SrtpProfile) -> None:
     figures = await run(replace(small("fanout", 3), profile=profile))
     assert figures.verified > 100, "the watched subscriber decrypted what was published, in order"
-    assert figures.loss < 0.5
-    assert figures.packets_out_per_s == pytest.approx(3 * figures.packets_in_per_s, rel=0.4)
+    assert_whole(figures)
     assert 0 < figures.cpu_us_per_packet == pytest.approx(figures.cpu_us_user + figures.cpu_us_sys)
     assert figures.delay_ms_p99 >= figures.delay_ms_p50 > 0
     assert figures.arrival_ms_p99 >= figures.arrival_ms_p50 > 0, "the server's timestamps are the publisher's"
     assert figures.joins is None
 
 
-async def test_everybody_in_a_room_gets_the_other_seven() -> None:
-    figures = await run(small("rooms", 1))
-    assert figures.subscribers == 8
-    assert figures.packets_out_per_s == pytest.approx(7 * figures.packets_in_per_s, rel=0.4)
+@pytest.mark.parametrize(("workload", "size", "copies"), [("fanout", 3, 3), ("audio", 2, 2), ("rooms", 1, 7)])
+async def test_what_was_sent_is_what_the_server_says_it_forwarded_and_what_came(
+    workload: str, size: int, copies: int
+) -> None:
+    async with under_way(small(workload, size)) as flowing:
+        await flowing.come(200)
+        before, first = await flowing.quiet(), await flowing.read()
+        flowing.load.go()
+        await flowing.come(1000)
+        after, last = await flowing.quiet(), await flowing.read()
+        sent = sum(after.sent.values()) - sum(before.sent.values())
+        assert last.sent[0] - first.sent[0] == sent > 0
+        assert last.peer.packets_in is not None
+        assert first.peer.packets_in is not None
+        assert last.peer.forwarded is not None
+        assert first.peer.forwarded is not None
+        came, forwarded = received(before.flows, after.flows), last.peer.forwarded - first.peer.forwarded
+        assert 0 < came <= forwarded <= copies * sent
+        if last.overrun == first.overrun and last.peer.drops == first.peer.drops:  # else a socket was full
+            assert came == copies * sent
+            assert last.peer.packets_in - first.peer.packets_in >= sent, "and receivers' reports"
+            assert loss(before, after, flowing.wanted()) == 0
 
 
 async def test_a_storm_is_told_by_those_who_were_there_before() -> None:
     figures = await run(small("storm", 3, joins=4))
     assert (figures.subscribers, figures.joins) == (3, 4)
-    assert figures.loss < 0.5
+    assert_whole(figures)
     assert figures.joins_per_s is not None
 
 
-async def test_churn_tells_memory_before_and_after() -> None:
-    figures = await run(small("churn", 2, joins=60))
-    assert figures.joins == 20, "the others were to warm up"
+async def test_who_joined_and_left_leaves_no_memory_behind() -> None:
+    """A peer takes about 90 KiB. What the interpreter has not collected yet, some 7 KiB each so early, is allowed."""
+    figures = await run(small("churn", 2, joins=900))
+    assert figures.joins == 300, "the others were to warm up"
     assert figures.rss_kib_warm is not None
     assert figures.rss_kib_end is not None
-    assert figures.rss_kib_warm > 1000
-    assert figures.rss_kib_end > 1000
+    assert 0 < figures.rss_kib_end < figures.rss_kib_warm + 32 * figures.joins
 
 
 async def test_the_floor_is_the_price_of_the_same_sends() -> None:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import time
+
+import pytest
+
 from control.shell.leadership import Leadership
 from shared.errors import StoreUnavailable
 from shared.store.answers import Leader, Term
@@ -43,6 +47,30 @@ async def test_it_leads_until_the_lease_could_be_over() -> None:
     lease.at = 9.9  # counted from the question, not from the answer at 3.0
     assert it.token == 5
     lease.at = 10.0
+    assert it.token == 0
+
+
+async def test_a_lease_ends_while_the_machine_is_suspended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Then the monotonic clock stands still, and Redis elsewhere goes on."""
+    asleep_s = 0.0
+    clocks = {time.CLOCK_BOOTTIME: lambda: 500.0 + asleep_s}
+    monkeypatch.setattr(time, "clock_gettime", lambda clock: clocks[clock]())
+    monkeypatch.setattr(time, "monotonic", lambda: 500.0)
+    it = Leadership(Lease(), "me", lease_s=10.0)
+    await it.ask()
+    assert it.token == 5
+    asleep_s = 10.0
+    assert it.token == 0
+
+
+async def test_without_such_a_clock_it_goes_by_the_monotonic_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 500.0
+    monkeypatch.delattr(time, "CLOCK_BOOTTIME")
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    it = Leadership(Lease(), "me", lease_s=10.0)
+    await it.ask()
+    assert it.token == 5
+    now = 510.0
     assert it.token == 0
 
 

@@ -42,7 +42,7 @@ def registered() -> dict[str, Registered]:
     sfu = CollectorRegistry()
     SfuMetrics(sfu, version="v1")
     found: dict[str, Registered] = {}
-    for registry in (Metrics().registry, sfu, ControlMetrics().registry):
+    for registry in (Metrics().registry, sfu, ControlMetrics(scale_out_at=0.65).registry):
         for metric in {id(m): m for m in _wrapped(registry)}.values():
             described = metric.describe()[0]
             labels = frozenset(metric._labelnames)

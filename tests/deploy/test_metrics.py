@@ -25,7 +25,7 @@ BOUNDED = {
     "state": "connected or waiting",
     "status": "SfuStatus",
     "type": "tag of a message class",
-    "verb": "CommandVerb",
+    "verb": "CommandVerb, whoami or read",
     "version": "one a process, or MAX_VERSIONS at routers",
     "what": "producers or consumers",
     "why": "NotPlaceable",

@@ -90,6 +90,19 @@ class FakeKube:
             "containerStatuses": [{"name": "sfu", "ready": ready, "state": {"running": {"startedAt": "x"}}}],
         }
 
+    def hold_back(self, pod: dict[str, Any], reason: str) -> None:
+        """Its container can't be started: the kubelet waits and tries again."""
+        self.run(pod, ready=False)
+        pod["status"]["phase"] = "Running" if reason == "CrashLoopBackOff" else "Pending"
+        pod["status"]["containerStatuses"][0]["state"] = {"waiting": {"reason": reason, "message": "back-off"}}
+        pod["stuck"] = True
+
+    def heal(self) -> None:
+        """What held pods back is over."""
+        for pod in self.pods.values():
+            if pod.pop("stuck", False):
+                self.run(pod)
+
     def now(self) -> str:
         self.clock += 1
         return f"2026-11-30T00:{self.clock // 60:02d}:{self.clock % 60:02d}Z"

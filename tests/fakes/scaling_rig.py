@@ -107,6 +107,8 @@ class RigPool:
         """Calls are done, and say that they failed."""
         self.launches_warm = True
         """A launched node is capacity at once."""
+        self.stuck: set[str] = set()
+        """Nodes that can't be ended."""
 
     def listing(self) -> Listing | None:
         if self.down:
@@ -137,6 +139,8 @@ class RigPool:
 
     def terminate(self, node: str) -> None:
         if self.down:
+            raise PoolDown
+        if node in self.stuck:
             raise PoolDown
         if node in self.nodes:
             sfu = self._rig.sfus.get(node)
@@ -181,6 +185,8 @@ class Rig:
         self.late = False
         self.deaf_store = False
         """Commands are lost on their way to Redis."""
+        self.routers_away = False
+        """No report of any SFU gets through."""
         self.decisions: list[tuple[float, Decision]] = []
         self.leader = self.new_leader("a")
         for number in range(nodes):
@@ -205,7 +211,7 @@ class Rig:
         for part in (seconds / 2, seconds - seconds / 2):
             self.now += part
             for sfu in self.sfus.values():
-                sfu.revision += not sfu.silent
+                sfu.revision += not sfu.silent and not self.routers_away
             self.leader.samples.look((s.state() for s in self.sfus.values() if s.registered), now=self.now)
 
     # --- controllers ---
@@ -330,5 +336,10 @@ class Rig:
 
     def fail(self, node: str) -> None:
         """Its process ends; the SFU's record is gone."""
-        self.pool.nodes[node] = replace(self.pool.nodes[node], phase=NodePhase.FAILED)
+        self.call_failed(node)
         self.sfus.pop(node, None)
+
+    def call_failed(self, node: str, *, failed: bool = True) -> None:
+        """The platform says that it has failed, which may be wrong; or no longer."""
+        phase = NodePhase.FAILED if failed else NodePhase.RUNNING
+        self.pool.nodes[node] = replace(self.pool.nodes[node], phase=phase)

@@ -38,7 +38,7 @@ cooldown_s = 4
 min_nodes = 2
 max_nodes = 4
 launch_timeout_s = 60
-cordon_lease_s = 60
+cordon_lease_s = 3600
 lease_s = {lease_s}
 report_max_age_s = 5
 """
@@ -76,7 +76,7 @@ class World:
         for command in await self.store.read_commands(list(self.sfus)):
             sfu = self.sfus[command.sfu]
             if command.verb == CommandVerb.CORDON and not sfu.by:
-                assert (command.by, command.lease_s) == (AUTOSCALER, 60.0)
+                assert (command.by, command.lease_s) == (AUTOSCALER, 3600.0)
                 sfu.by = command.by
             elif command.verb == CommandVerb.UNCORDON:
                 sfu.by = ""

@@ -9,15 +9,19 @@ import sys
 
 import pytest
 
+from tests.fakes.needed import need
+
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
-SERVERS = [
-    pytest.param([], id="embedded"),
-    pytest.param(
-        ["--server", shutil.which("redis-server") or ""],
-        id="redis",
-        marks=pytest.mark.skipif(shutil.which("redis-server") is None, reason="redis-server is not installed"),
-    ),
-]
+
+
+@pytest.fixture(params=["embedded", "redis"])
+def server(request: pytest.FixtureRequest) -> list[str]:
+    """Flags for each server in turn."""
+    if request.param == "embedded":
+        return []
+    found = shutil.which("redis-server")
+    need(found is not None, "redis-server is not installed")
+    return ["--server", str(found)]
 
 
 async def rehearse(kind: str, *more: str) -> tuple[int, dict[str, object], str]:
@@ -38,7 +42,6 @@ def check_nobody_lost(report: dict[str, object]) -> None:
     assert not [cut for cut in report["cut"] if "silent" not in cut and "stood still" not in cut]  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("server", SERVERS)
 async def test_a_drain_moves_everybody_and_ends_with_status_0(server: list[str]) -> None:
     _, report, _ = await rehearse("drain", "--bots", "6", "--rooms", "2", *server)
     check_nobody_lost(report)
@@ -47,7 +50,6 @@ async def test_a_drain_moves_everybody_and_ends_with_status_0(server: list[str])
     assert (report["producers_at_exit"], report["consumers_at_exit"]) == (0, 0)
 
 
-@pytest.mark.parametrize("server", SERVERS)
 async def test_a_forced_exit_is_told_and_rejoined_by_everybody(server: list[str]) -> None:
     _, report, _ = await rehearse("exit", "--bots", "6", "--rooms", "2", *server)
     check_nobody_lost(report)
@@ -55,7 +57,6 @@ async def test_a_forced_exit_is_told_and_rejoined_by_everybody(server: list[str]
     assert report["players_moved"] == 0
 
 
-@pytest.mark.parametrize("server", SERVERS)
 async def test_a_roll_replaces_every_sfu_and_evicts_nobody(server: list[str]) -> None:
     _, report, _ = await rehearse("roll", "--bots", "6", "--rooms", "2", *server)
     check_nobody_lost(report)

@@ -6,6 +6,8 @@ import pytest
 
 from sfu.config import SfuConfig
 from shared.errors import BadSetting
+from shared.load import ceilings_of
+from shared.records import Capacities
 
 SECRET = "0123456789abcdef0123456789abcdef"
 
@@ -27,7 +29,13 @@ def test_ids_made_up_are_different() -> None:
         ({"ws_port": 70000}, "ws_port"),
         ({"links": 0}, "links"),
         ({"cpu_guard": 1.5}, "cpu_guard"),
+        ({"cpu_guard": float("nan")}, "cpu_guard"),
         ({"egress_ceiling_mbps": float("nan")}, "egress_ceiling_mbps"),
+        ({"egress_ceiling_mbps": float("inf")}, "egress_ceiling_mbps"),
+        ({"egress_ceiling_mbps": 1e6 + 1}, "egress_ceiling_mbps"),
+        ({"egress_ceiling_mbps": 0.0}, "egress_ceiling_mbps"),
+        ({"stream_ceiling": 0}, "stream_ceiling"),
+        ({"stream_ceiling": 1_000_001}, "stream_ceiling"),
         ({"sfu": "two words"}, "sfu"),
         ({"sfu": ""}, "sfu"),
         ({"routers": ("http://router",)}, "routers"),
@@ -41,3 +49,12 @@ def test_ids_made_up_are_different() -> None:
 def test_a_bad_setting_is_named(settings: dict[str, object], named: str) -> None:
     with pytest.raises(BadSetting, match=named):
         SfuConfig(secret=SECRET, **settings).check()  # type: ignore[arg-type]
+
+
+def test_the_greatest_ceilings_that_pass_are_believed() -> None:
+    config = SfuConfig(secret=SECRET, egress_ceiling_mbps=1e6, stream_ceiling=1_000_000, cpu_guard=1.0)
+    config.check()
+    reported = Capacities(
+        egress_mbps=config.egress_ceiling_mbps, streams=config.stream_ceiling, cpu_guard=config.cpu_guard
+    )
+    assert ceilings_of(reported) == config.ceilings()

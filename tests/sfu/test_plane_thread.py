@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import select
 import socket
@@ -9,11 +10,13 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from bench.stats import resident_bytes
 from sfu.config import SfuConfig
 from sfu.plane import symbols
 from sfu.plane.api import (
@@ -33,6 +36,7 @@ from sfu.shell.udp import MediaPort
 from shared.rtc import rtcp, rtp
 from shared.rtc.demux import is_rtcp
 from shared.rtc.srtp import SrtpKeys, SrtpProfile, SrtpSession
+from tests.fakes.needed import need
 from tests.fakes.plane_rig import LENGTHS, vp8_payload
 
 VP8 = Codec(payload_type=96, name="VP8", clock_rate=90_000, rtx_payload_type=97)
@@ -207,18 +211,26 @@ def test_frames_reach_every_viewer_whole_and_in_order(profile: SrtpProfile, gso:
 
 
 def test_a_frame_goes_out_as_one_run_although_its_packets_differ_by_a_byte() -> None:
+    """A frame whose packets the publisher sends in time, on a busy machine not every one, with no report among them."""
     with bench(viewers=1) as b:
-        if not b.plane.gso:
-            pytest.skip("this kernel has no UDP GSO")
+        need(b.plane.gso, "this kernel has no UDP GSO")
         (viewer,) = b.viewers
         b.frame([1000], key=True)
-        until(lambda: viewer.receive() == 1)
-        before = b.plane.sending()[0]
-        b.frame([1001, 1001, 1001, 1002, 1002])
-        until(lambda: viewer.receive() == 6)
-        # The thread may wake between two of the publisher's five sends, but it waits for the frame's end.
-        assert b.plane.sending()[0] - before <= 4
-        assert sum(count for _, count in b.plane.sending()[3]) == 6, "each packet's delay is known"
+        packets = 1
+
+        def all_sent() -> bool:
+            """Also counted: each packet's delay is known once its send has returned."""
+            return viewer.receive() == packets == sum(count for _, count in b.plane.sending()[3])
+
+        def goes_as_one() -> bool:
+            nonlocal packets
+            until(all_sent)
+            before = b.plane.sending()[0]
+            packets += len(b.frame([1003, 1003, 1003, 1004, 1004]))
+            until(all_sent)
+            return b.plane.sending()[0] - before == 1
+
+        until(goes_as_one)
 
 
 def test_without_gso_each_packet_is_a_send() -> None:
@@ -229,14 +241,21 @@ def test_without_gso_each_packet_is_a_send() -> None:
         assert b.plane.sending()[0] >= 5
 
 
-def test_ipv6_peers_are_served() -> None:
+def has_ipv6() -> bool:
     try:
-        with bench(host="::1") as b:
-            sent = b.frame([500, 500], key=True)
-            until(lambda: all(viewer.receive() == 2 for viewer in b.viewers))
-            assert [payload for _, payload in b.viewers[0].packets] == sent
+        with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as sock:
+            sock.bind(("::1", 0))
     except OSError:
-        pytest.skip("no IPv6 here")
+        return False
+    return True
+
+
+def test_ipv6_peers_are_served() -> None:
+    need(has_ipv6(), "no IPv6 on this machine's loopback interface")
+    with bench(host="::1") as b:
+        sent = b.frame([500, 500], key=True)
+        until(lambda: all(viewer.receive() == 2 for viewer in b.viewers))
+        assert [payload for _, payload in b.viewers[0].packets] == sent
 
 
 def test_a_viewers_nack_is_answered_by_the_thread() -> None:
@@ -266,43 +285,74 @@ def test_what_is_no_media_goes_to_python_with_its_source() -> None:
 
 
 def test_peers_may_vanish_at_any_moment() -> None:
-    """Consumers, producers and peers come and go while the publisher never stops; snapshots are taken meanwhile."""
-    with bench(viewers=8) as b:
+    """Consumers, producers and peers come and go while the publisher never stops; snapshots are taken meanwhile.
+
+    Calls come one at a time, as the plane asks for; its own thread is where it happens to be.
+    """
+    with bench(viewers=8) as b, ThreadPoolExecutor(2) as pool:
         b.frame([1000], key=True)
         stop = threading.Event()
+        turn = threading.Lock()
 
-        def churn(first: int) -> None:
+        def churn(first: int) -> int:
             rng = random.Random(first)
             number = first
             while not stop.is_set():
                 number += 1
-                peer = Peer(b.plane, number, rng.choice(list(SrtpProfile)), "127.0.0.1")
-                b.consume(number, number)
-                b.consume(number + 500_000, rng.randrange(2, 10))
-                if rng.random() < 0.5:
-                    b.plane.pause(number, True, now=time.monotonic())
-                b.plane.snapshot()
-                if rng.random() < 0.5:
-                    b.plane.close_consumer(number)
-                b.plane.remove_peer(number)
-                b.plane.close_consumer(number + 500_000)
+                with turn:
+                    peer = Peer(b.plane, number, rng.choice(list(SrtpProfile)), "127.0.0.1")
+                    assert b.consume(number, number)
+                    assert b.consume(number + 500_000, rng.randrange(2, 10))
+                with turn:
+                    if rng.random() < 0.5:
+                        b.plane.pause(number, True, now=time.monotonic())
+                    b.plane.snapshot()
+                with turn:
+                    if rng.random() < 0.5:
+                        b.plane.close_consumer(number)
+                    b.plane.remove_peer(number)
+                    b.plane.close_consumer(number + 500_000)
                 peer.sock.close()
+            return number - first
 
-        threads = [threading.Thread(target=churn, args=(1000 * (1 + index),)) for index in range(2)]
-        for thread in threads:
-            thread.start()
-        for number in range(150):
-            b.frame([1000] * 7, key=number % 5 == 0)
-            time.sleep(0.002)
-        stop.set()
-        for thread in threads:
-            thread.join()
+        came_and_went = [pool.submit(churn, 100_000 * (1 + index)) for index in range(2)]
+        try:
+            for number in range(150):
+                b.frame([1000] * 7, key=number % 5 == 0)
+                time.sleep(0.002)
+        finally:
+            stop.set()
+        assert all(0 < future.result() < 100_000 for future in came_and_went)
         assert {peer.peer for peer in b.plane.snapshot().peers} == set(range(1, 10))
         assert {consumer.consumer for consumer in b.plane.snapshot().consumers} == set(range(2, 10))
         b.plane.close_producer(1)
         b.frame([1000])
         until(lambda: b.drops().get("unknown-ssrc", 0) >= 1)
         assert b.plane.snapshot().consumers == ()
+
+
+def test_peers_that_are_gone_leave_no_memory_behind() -> None:
+    """Of 10,000: not even a block of the smallest size each."""
+    with bench(viewers=1) as b:
+        rng = random.Random(1)
+
+        def come_and_go(numbers: range) -> None:
+            for number in numbers:
+                profile = list(SrtpProfile)[number % len(SrtpProfile)]
+                key, salt = (rng.randbytes(length) for length in LENGTHS[profile])
+                b.plane.add_peer(number)
+                b.plane.set_address(number, ("127.0.0.1", 9), now=time.monotonic())
+                b.plane.set_keys(number, SrtpKeys(profile, key, salt, key, salt), now=time.monotonic())
+                assert b.consume(number, number)
+                if number % 50 == 0:
+                    b.frame([1000] * 7, key=True)
+                b.plane.remove_peer(number)
+            b.hear()
+
+        come_and_go(range(10_000, 22_000))
+        before = resident_bytes(os.getpid())
+        come_and_go(range(22_000, 32_000))
+        assert resident_bytes(os.getpid()) - before < 10_000 * 32
 
 
 def test_starting_twice_is_refused_and_stopping_twice_is_not() -> None:

@@ -10,6 +10,7 @@ import pytest
 from redis.asyncio import Redis
 
 from shared.embedded import EmbeddedRedis
+from tests.fakes.needed import need
 from tests.shared.worlds import MemoryWorld, RedisWorld, World
 
 DEBIAN_REDIS = Path("/usr/bin/redis-server")
@@ -18,8 +19,7 @@ DEBIAN_REDIS = Path("/usr/bin/redis-server")
 @pytest.fixture(scope="session")
 def debian_redis_url() -> Iterator[str]:
     """A server of the distribution's own package."""
-    if not DEBIAN_REDIS.exists():
-        pytest.skip(f"{DEBIAN_REDIS} is not installed")
+    need(DEBIAN_REDIS.exists(), f"{DEBIAN_REDIS} is not installed")
     server = EmbeddedRedis(binary=str(DEBIAN_REDIS))
     asyncio.run(server.start())
     yield server.url

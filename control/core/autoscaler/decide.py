@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import msgspec
 
 from control.core.autoscaler.effects import Decision, Uncordon
 from control.core.autoscaler.launches import carry_on_launch
 from control.core.autoscaler.progress import Note, Progress
-from control.core.autoscaler.removals import carry_on_removals
-from control.core.autoscaler.rules import Choice, Facts, choose
+from control.core.autoscaler.removals import carry_on_removals, sweep
+from control.core.autoscaler.rules import AT_THE_MAXIMUM, Choice, Facts, choose
 from control.core.autoscaler.streaks import count_tick
-from control.core.autoscaler.world import Classed, Kind, Moment, World, classify
+from control.core.autoscaler.world import Classed, Kind, Moment, World, classify, unheard
 from control.core.scaling_settings import ScalingSettings
 from shared.load import PoolLoad, pool_load
 from shared.scaling_records import (
@@ -39,12 +41,15 @@ def decide(
     done, but nothing is planned and there are no effects.
     """
     it = _pass_time(Progress(state=state), world, settings, moment)
+    nobody = unheard(world, state)
     if not dry_run:
-        it = carry_on_launch(it, world, settings, moment)
+        # A launch is not late for what nobody could have heard.
+        it = carry_on_launch(it, world, settings, replace(moment, elapsed_s=0.0) if nobody else moment)
         it = carry_on_removals(it, world, settings, moment)
         it = _release_orphans(it, world)
     classed = classify(world, it.state, patience_s=settings.launch_timeout_s)
-    it = it.set(waiting=_waiting(it.state, world, classed, moment))
+    if world.certain and not nobody:
+        it = it.set(waiting=_waiting(it.state, classed, moment))
     capacity = [member for member in world.members if classed.kinds[member.node.node] is Kind.CAPACITY]
     load = pool_load(member.report.load for member in capacity if member.report)
     if world.certain:
@@ -54,12 +59,18 @@ def decide(
     counted = it.state
     floor = settings.floor(moment.now_at)
     facts = Facts(
-        world=world, classed=classed, capacity=capacity, floor=floor, settings=settings, moment=moment, token=token
+        world=world,
+        classed=classed,
+        capacity=capacity,
+        floor=floor,
+        settings=settings,
+        moment=moment,
+        token=token,
+        unheard=nobody,
     )
     choice = choose(it, facts)
     figures = _figures(choice, counted, facts, load)
-    if dry_run:
-        choice = _only_thought(choice, counted)
+    choice = _only_thought(choice, counted) if dry_run else _swept(choice, facts)
     it = choice.progress.set(tick=state.tick + 1, ticked_at=moment.now_at, figures=figures)
     base = ScalingRecord(controller=controller, token=token, pool=pool, figures=figures, dry_run=dry_run)
     return Decision(
@@ -108,10 +119,8 @@ def _release_orphans(it: Progress, world: World) -> Progress:
     return it
 
 
-def _waiting(state: ScalingState, world: World, classed: Classed, moment: Moment) -> tuple[Waiting, ...]:
+def _waiting(state: ScalingState, classed: Classed, moment: Moment) -> tuple[Waiting, ...]:
     """How long each node has been neither capacity nor draining."""
-    if not world.certain:
-        return state.waiting
     before = {each.node: each.waited_s for each in state.waiting}
     waits = (Kind.WARMING, Kind.UNKNOWN, Kind.LOST)
     return tuple(
@@ -119,6 +128,15 @@ def _waiting(state: ScalingState, world: World, classed: Classed, moment: Moment
         for node, kind in classed.kinds.items()
         if kind in waits
     )
+
+
+def _swept(choice: Choice, facts: Facts) -> Choice:
+    """With one failed node swept up, if the floor allows it: not before a replacement is listed. At the maximum it is
+    what makes room for the replacement, even where the floor is as high."""
+    if not facts.world.certain or facts.unheard:
+        return choice
+    spare = max(facts.spare(choice.progress.state.removals), int(choice.reason == AT_THE_MAXIMUM))
+    return replace(choice, progress=sweep(choice.progress, facts.world.members, spare=spare))
 
 
 def _only_thought(choice: Choice, before: ScalingState) -> Choice:

@@ -35,7 +35,7 @@ def carry_on_launch(it: Progress, world: World, settings: ScalingSettings, momen
         return it.note(ScaleAction.LAUNCHED, "capacity", sfu=launch.sfu, detail=took)
     if member is not None and member.report is not None and member.report.state.drain is not None:
         return it.set(launch=None).note(ScaleAction.CANCELLED, "cordoned-while-warming", sfu=launch.sfu)
-    if member is not None and member.node.phase is NodePhase.FAILED:
+    if member is not None and member.node.phase is NodePhase.FAILED and not member.heard:
         return _give_up(it, launch, member, "failed", member.node.detail)
     if launch.waited_s >= settings.launch_timeout_s:
         probe = member.report.state.probe_failure if member and member.report else ""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from control.core.autoscaler.effects import Cordon, PreferVictim, Terminate, Uncordon
@@ -17,7 +19,7 @@ RENEW_AT = 1 / 3
 
 
 def carry_on_removals(it: Progress, world: World, settings: ScalingSettings, moment: Moment) -> Progress:
-    """Take each removal one tick further, and sweep up what the pool lists as failed."""
+    """Take each removal one tick further."""
     removals, it = it.state.removals, it.set(removals=())
     for removal in removals:
         removal = msgspec.structs.replace(
@@ -26,11 +28,20 @@ def carry_on_removals(it: Progress, world: World, settings: ScalingSettings, mom
             renewed_s=removal.renewed_s + moment.elapsed_s,
         )
         it = _Step(removal, world.removed(removal), settings, moment).take(it, certain=world.certain)
-    for member in world.members:
-        # The pool says that its process has ended; as long as its SFU still has a record somebody saw it otherwise.
-        if member.node.phase is NodePhase.FAILED and member.report is None:
-            it = it.effect(Terminate(node=member.node.node, sfu=member.node.sfu))
     return it
+
+
+def sweep(it: Progress, members: Sequence[Member], *, spare: int) -> Progress:
+    """Tell the pool to forget a node that it lists as failed, if there is one to `spare`.
+
+    One a tick: a platform may count it as one of its own until then, and many at once would leave none. Each has its
+    turn, so that one which can't be ended holds up no other. As long as an SFU has a record somebody saw it otherwise.
+    """
+    failed = [each for each in members if each.node.phase is NodePhase.FAILED and each.report is None]
+    if spare <= 0 or not failed:
+        return it
+    node = failed[it.state.tick % len(failed)].node
+    return it.effect(Terminate(node=node.node, sfu=node.sfu))
 
 
 class _Step:
@@ -43,11 +54,12 @@ class _Step:
         self.moment = moment
 
     def take(self, it: Progress, *, certain: bool) -> Progress:
-        """The ladder: gone, never known, taken back, held, over."""
+        """The ladder: gone, never known, taken back, held, over. A platform's "failed" does not stand against the SFU's
+        own fresh word."""
         member = self.member
         if member is None:
             return self._gone(it) if certain else self._keep(it)
-        if member.node.phase is NodePhase.FAILED:
+        if member.node.phase is NodePhase.FAILED and not member.heard:
             return self._gone(it)
         if member.report is None:
             return self._keep(it) if self.removal.registered else self._end(it, member, certain=certain)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from control.core.autoscaler.effects import Cordon, Launch, PreferVictim
@@ -13,6 +13,8 @@ from control.core.autoscaler.victim import choose_victim, mean_after
 from control.core.autoscaler.world import Classed, Kind, Member, Moment, World
 from control.core.scaling_settings import ScalingSettings
 from shared.scaling_records import Launching, Removing, ScaleAction
+
+AT_THE_MAXIMUM = "at-the-maximum"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -26,12 +28,25 @@ class Facts:
     settings: ScalingSettings
     moment: Moment
     token: int
+    unheard: bool = False
+    """No node has reported lately although some should have."""
 
     @property
     def coming(self) -> int:
         """Nodes that are there or on their way, other people's removals included: those are planned, not lost."""
         kinds = (Kind.CAPACITY, Kind.WARMING, Kind.UNKNOWN, Kind.DRAINING_OTHER)
         return sum(self.classed.count(kind) for kind in kinds)
+
+    @property
+    def none_left(self) -> bool:
+        """Certainly no capacity, and none on its way: nobody can be placed."""
+        kinds = (Kind.CAPACITY, Kind.WARMING, Kind.UNKNOWN)
+        return not any(self.classed.count(kind) for kind in kinds)
+
+    def spare(self, removals: Collection[Removing]) -> int:
+        """Listed nodes over the floor, those that the autoscaler removes not counted."""
+        going = {removal.node for removal in removals}
+        return sum(member.node.node not in going for member in self.world.members) - self.floor
 
     def unlisted(self, launch: Launching | None) -> int:
         """1 for a launch that the pool does not list yet."""
@@ -52,8 +67,12 @@ def choose(it: Progress, facts: Facts) -> Choice:
     """The tick's decision: at most one change of the pool, and a reason in any case."""
     if not facts.world.certain:
         return _held(it, "pool-unknown")
+    if facts.unheard:
+        return _held(it, "fleet-unheard")
     if facts.coming + facts.unlisted(it.state.launch) < facts.floor:
         return _out(it, facts, "under-the-floor")
+    if facts.none_left:
+        return _out(it, facts, "no-capacity")
     if is_hot(it, facts.settings):
         return _out(it, facts, "hot")
     if is_quiet(it, facts.settings):
@@ -72,9 +91,10 @@ def _out(it: Progress, facts: Facts, reason: str) -> Choice:
         taken_back = changed(taken_back, facts.settings, facts.moment)
         return Choice(progress=taken_back.set(held=""), action=ScaleAction.CANCELLED, reason=reason)
     if len(facts.world.members) >= facts.settings.max_nodes:
-        return _held(it, "at-the-maximum")
-    # Unique over leaders by the token, and over a server that lost its data by the time.
-    launch = Launching(request=f"{facts.token}-{facts.moment.now_at:.0f}", since_at=facts.moment.now_at)
+        return _held(it, AT_THE_MAXIMUM)
+    # Unique over leaders by the token, within a term by the tick, and over a state that was lost by the time.
+    request = f"{facts.token}-{facts.moment.now_at:.0f}-{it.state.tick}"
+    launch = Launching(request=request, since_at=facts.moment.now_at)
     it = changed(it, facts.settings, facts.moment).set(launch=launch, held="")
     it = it.note(ScaleAction.SCALE_OUT, reason, detail=f"request {launch.request}")
     return Choice(progress=it.effect(Launch(request=launch.request)), action=ScaleAction.SCALE_OUT, reason=reason)

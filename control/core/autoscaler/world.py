@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from control.core.autoscaler.samples import Report
+from control.core.autoscaler.stages import Stage
 from control.core.pool import Listing, NodePhase, PoolNode, without_oddities
 from shared.records import SfuStatus, status_of
-from shared.scaling_records import AUTOSCALER, Removing, ScalingState
+from shared.scaling_records import AUTOSCALER, RemovalStage, Removing, ScalingState
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,6 +37,11 @@ class Member:
     def status(self) -> SfuStatus | None:
         """What its SFU last said."""
         return None if self.report is None else status_of(self.report.state)
+
+    @property
+    def heard(self) -> bool:
+        """Its SFU has reported lately."""
+        return self.report is not None and self.report.fresh
 
     @property
     def cordoned_by_us(self) -> bool:
@@ -85,6 +91,27 @@ def join(listing: Listing | None, reports: Mapping[str, Report]) -> World:
         ours = {node.sfu for node in clean.nodes}
         bad += [("sfu-unlisted", sfu) for sfu in reports if sfu not in ours]
     return World(members=members, certain=clean.complete, reports=reports, faults=tuple(bad))
+
+
+def unheard(world: World, state: ScalingState) -> bool:
+    """Nobody has reported lately although somebody should have: what is broken is between the nodes and us, all routers
+    perhaps, and says nothing about any node.
+
+    A pool whose only nodes are still coming up, have ended or are ending at our word is not unheard, only new.
+    """
+    return not any(member.heard for member in world.members) and any(
+        _should_report(member, state) for member in world.members
+    )
+
+
+def _should_report(member: Member, state: ScalingState) -> bool:
+    launch, node = state.launch, member.node
+    if node.phase is not NodePhase.RUNNING:
+        return False
+    if launch is not None and node.request == launch.request and Stage.HEALTHY.value not in launch.stages:
+        return False
+    removal = next((each for each in state.removals if each.node == node.node), None)
+    return removal is None or (removal.registered and removal.stage != RemovalStage.ENDING)
 
 
 class Kind(StrEnum):

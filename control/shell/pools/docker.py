@@ -24,7 +24,7 @@ from control.core.containers import (
     container_config,
     labels_of,
     node_of,
-    port_of,
+    ports_of,
     read_containers,
 )
 from control.core.pool import Listing, NodePhase, PoolNode, without_oddities
@@ -150,17 +150,18 @@ class DockerPool:
         return next((each for each in (await self._containers(docker)).ours if each.node == node), None)
 
     async def _create(self, docker: Any, name: str, request: str) -> Container:
-        taken = {port_of(each) for each in (await self._containers(docker)).ours}
+        taken = {port for each in (await self._containers(docker)).ours for port in ports_of(each)}
         free = [port for port in self._settings.port_range() if port not in taken]
         if len(free) < 2:
             raise self._error("launch", PoolTrouble.FULL, f"no free port in {self._settings.ports}")
         port, http_port = self._rng.sample(free, 2)
         on_host = self._settings.network == "host"
+        http_port = http_port if on_host else HTTP_PORT
         environ = sfu_environment(
             self._settings, node=name, environ=self._environ, inherit=False, ws_port=port, udp_port=port,
-            http_port=http_port if on_host else HTTP_PORT, listen=self._settings.bind if on_host else "0.0.0.0",
+            http_port=http_port, listen=self._settings.bind if on_host else "0.0.0.0",
         )  # fmt: skip
-        labels = labels_of(self._labels(), node=name, request=request, port=port)
+        labels = labels_of(self._labels(), node=name, request=request, port=port, http_port=http_port)
         config = container_config(self._settings, environ=environ, labels=labels, port=port)
         try:
             made = await docker.containers.create(config, name=f"{self._fleet}-{name}")

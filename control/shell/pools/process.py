@@ -116,6 +116,7 @@ class ProcessPool:
         file = self._found(file, running)
         if proc.started_ticks(file.pid) == file.started and file.pid:
             self._hurry(file)
+            self._files.cap_log(file.node)
             return self._node(file, NodePhase.RUNNING if file.ending_at is None else NodePhase.ENDING)
         if not file.pid:
             return self._node(file, NodePhase.STARTING, "not started yet")

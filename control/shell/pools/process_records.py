@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,8 @@ from pathlib import Path
 import msgspec
 
 LOCK_WITHIN_S = 5.0
+MOST_LOG = 16 * 1024 * 1024
+"""Longest log of a node [bytes]; as much of what was before is kept beside it."""
 
 
 class NodeFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,6 +53,18 @@ class NodeFiles:
     def log(self, node: str) -> Path:
         """Where a node's process logs to."""
         return self.directory / f"{node}.log"
+
+    def cap_log(self, node: str) -> None:
+        """Put a log that has grown long aside, in place of the one before. Its process appends and goes on at the
+        beginning; a line that it writes in this very moment may be lost. Raises nothing: the log is not the node."""
+        log = self.log(node)
+        with contextlib.suppress(OSError):
+            if log.stat().st_size > MOST_LOG:
+                shutil.copyfile(log, self._older(node))
+                os.truncate(log, 0)
+
+    def _older(self, node: str) -> Path:
+        return self.directory / f"{node}.log.1"
 
     def read(self, node: str) -> NodeFile | None:
         """A node's file; None when there is none. Raises `msgspec.DecodeError` when it can't be read."""
@@ -90,6 +105,7 @@ class NodeFiles:
             with contextlib.suppress(OSError):
                 self.log(node).replace(self.directory / "last-failed.log")
         self.log(node).unlink(missing_ok=True)
+        self._older(node).unlink(missing_ok=True)
         (self.directory / f"{node}.json").unlink(missing_ok=True)
 
     @contextlib.contextmanager

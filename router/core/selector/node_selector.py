@@ -115,7 +115,8 @@ class NodeSelector:
 
     def figure(self, candidate: Candidate) -> float | None:
         """What sorts, by the SFU's own report; None: don't know."""
-        return known(self.sort.figure(candidate))
+        sort = self.sort
+        return known(sort.figure(candidate), absurd=sort.absurd)
 
     def rank(self, candidate: Candidate) -> Rank:
         """Where the candidate stands."""
@@ -168,7 +169,7 @@ class NodeSelector:
     def _limit(self, candidate: Candidate) -> Limit:
         if self.kind is Kind.ANY:
             return Limit.WITHIN
-        figure = known(_FIGURES[self.kind](candidate))
+        figure = known(_FIGURES[self.kind](candidate), absurd=SORTS[self.kind].absurd)
         if figure is None:
             return Limit.UNKNOWN
         most = self.cpu_load_limit if self.kind is Kind.CPULOAD else self.sysload_limit

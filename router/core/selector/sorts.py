@@ -10,12 +10,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from router.core.selector.decision import Candidate
+from shared.load import MOST_EGRESS_BPS
 from shared.records import SfuState
 
 LEAN_ON = 10
 """An SFU's own mean per client is mixed with that of as many typical ones: the mean of two players says little."""
-ABSURD = 1e15
-"""No figure of ours is as large; who reports one does not know."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +22,8 @@ class Sort:
     """One way to order SFUs."""
 
     figure: Callable[[Candidate], float | None]
+    absurd: float
+    """No node's figure is as large; whoever reports one does not know it."""
     first: float = 0.0
     """What a join adds while nothing is known of anybody, in the figure's unit."""
     least: float = 0.0
@@ -38,23 +39,25 @@ def _bytes_per_s(candidate: Candidate) -> float | None:
 
 
 SORTS: dict[str, Sort] = {
-    "random": Sort(figure=lambda _: 0.0),
+    "random": Sort(figure=lambda _: 0.0, absurd=1.0),
     # One per cent of a node for a join: jicofo's weight for participants it has just sent somewhere.
-    "load": Sort(figure=lambda candidate: candidate.state.load, first=0.01, least=0.0005, most=0.05),
-    "cpuload": Sort(figure=lambda candidate: candidate.parts.cpu, first=0.01, least=0.0005, most=0.05),
-    "sysload": Sort(figure=lambda candidate: candidate.parts.sysload, first=0.01, least=0.0005, most=0.05),
-    "rooms": Sort(figure=lambda candidate: candidate.parts.rooms, first=1.0, least=1.0, most=1.0, per_room=True),
-    "clients": Sort(figure=lambda candidate: candidate.parts.clients, first=1.0, least=1.0, most=1.0),
+    "load": Sort(figure=lambda candidate: candidate.state.load, absurd=100.0, first=0.01, least=0.0005, most=0.05),
+    "cpuload": Sort(figure=lambda candidate: candidate.parts.cpu, absurd=10.0, first=0.01, least=0.0005, most=0.05),
+    "sysload": Sort(figure=lambda candidate: candidate.parts.sysload, absurd=1e4, first=0.01, least=0.0005, most=0.05),
+    "rooms": Sort(
+        figure=lambda candidate: candidate.parts.rooms, absurd=1e6, first=1.0, least=1.0, most=1.0, per_room=True
+    ),
+    "clients": Sort(figure=lambda candidate: candidate.parts.clients, absurd=1e6, first=1.0, least=1.0, most=1.0),
     # A camera and a microphone.
-    "tracks": Sort(figure=lambda candidate: candidate.parts.tracks, first=2.0, least=0.1, most=20.0),
-    # 2 Mbit/s in and out: a small call with video.
-    "bytespersec": Sort(figure=_bytes_per_s, first=250e3, least=1e3, most=10e6),
+    "tracks": Sort(figure=lambda candidate: candidate.parts.tracks, absurd=1e7, first=2.0, least=0.1, most=20.0),
+    # 2 Mbit/s in and out: a small call with video. A terabit a second is no node's, in or out.
+    "bytespersec": Sort(figure=_bytes_per_s, absurd=2 * MOST_EGRESS_BPS / 8, first=250e3, least=1e3, most=10e6),
 }
 
 
-def known(figure: float | None) -> float | None:
+def known(figure: float | None, *, absurd: float) -> float | None:
     """The figure, or None when it can't be one: negative, not finite or absurd counts as "don't know"."""
-    if figure is None or not math.isfinite(figure) or not 0.0 <= figure < ABSURD:
+    if figure is None or not math.isfinite(figure) or not 0.0 <= figure < absurd:
         return None
     return figure
 

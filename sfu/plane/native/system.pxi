@@ -15,6 +15,7 @@ cdef extern from *:
     #include <pthread.h>
     #include <signal.h>
     #include <sys/eventfd.h>
+    #include <sys/resource.h>
     #include <sys/socket.h>
     #include <netinet/in.h>
     #include <netinet/udp.h>
@@ -96,6 +97,10 @@ cdef extern from *:
     ctypedef unsigned long pthread_t
     ctypedef struct sigset_t:
         pass
+    int PRIO_PROCESS
+    int getpriority(int which, unsigned int who) noexcept nogil
+    int setpriority(int which, unsigned int who, int nice) noexcept nogil
+
     int SIG_SETMASK
     int sigfillset(sigset_t *signals) noexcept nogil
     int pthread_sigmask(int how, const sigset_t *signals, sigset_t *before) noexcept nogil

@@ -454,7 +454,8 @@ def test_a_lost_node_under_the_floor_is_replaced() -> None:
     it.fail("s0")
     decision = it.tick()
     assert (decision.action, decision.reason) == (ScaleAction.SCALE_OUT, "under-the-floor")
-    assert [each.what for each in it.journal] == ["sweep", "launch"]
+    it.tick()
+    assert [each.what for each in it.journal] == ["launch", "sweep"]
 
 
 def test_a_node_that_is_silent_for_longer_than_a_launch_may_take_is_replaced_and_not_ended() -> None:
@@ -466,6 +467,213 @@ def test_a_node_that_is_silent_for_longer_than_a_launch_may_take_is_replaced_and
     it.ticks(5)
     assert [each.what for each in it.journal] == ["launch"]
     assert it.decisions[-1][1].figures.lost == 1
+
+
+def test_two_launches_within_a_second_are_two_nodes() -> None:
+    settings = ScalingSettings(tick_s=0.2, cooldown_s=0.2, scale_out_hits=1, scale_out_window=1)
+    it = rig(load=HOT, settings=settings)
+    for _ in range(10):
+        it.load(HOT)
+        it.tick()
+    asked = [decision for _, decision in it.decisions if decision.action is ScaleAction.SCALE_OUT]
+    assert len(asked) >= 3
+    assert len({each.request for each in it.done("launch")}) == len(asked)
+
+
+# --- no capacity ---
+
+
+def test_a_pool_of_which_people_have_cordoned_every_node_gets_one_more() -> None:
+    it = rig(load=WARM, nodes=3)
+    for sfu in it.sfus.values():
+        sfu.by = "kim"
+    decision = it.tick()
+    assert (decision.action, decision.reason) == (ScaleAction.SCALE_OUT, "no-capacity")
+    it.load(WARM)
+    assert it.ticks(15)[-1].figures.capacity == 1
+    assert len(it.done("launch")) == 1, "enough for as long as it isn't hot"
+
+
+def test_without_capacity_another_launch_waits_for_cooldown_and_maximum_as_any() -> None:
+    it = rig(load=WARM, nodes=3, settings=ScalingSettings(max_nodes=5))
+    for _ in range(60):
+        for sfu in it.sfus.values():
+            sfu.by = "kim"
+        it.tick()
+    first, second = it.done("launch")
+    assert second.at - first.at >= 300
+    assert it.state.held == "at-the-maximum"
+
+
+@pytest.mark.parametrize("field", [{"cpu": -1.0}, {"silent": True}, {"warmed_up": False}])
+def test_a_node_that_may_be_capacity_or_is_about_to_be_is_waited_for(field: dict[str, float]) -> None:
+    it = rig(load=WARM, nodes=3)
+    it.tick()
+    for name, value in field.items():
+        setattr(it.sfus["s0"], name, value)
+    it.sfus["s1"].by = it.sfus["s2"].by = "kim"
+    it.ticks(10)
+    assert it.journal == []
+    decision = it.until(ScaleAction.SCALE_OUT, within=3)
+    assert decision.figures.lost == 1, "but not for ever"
+
+
+def test_without_capacity_a_removal_is_taken_back_first() -> None:
+    it, node = draining()
+    for sfu in it.sfus.values():
+        sfu.by = sfu.by or "kim"
+    decision = it.until(ScaleAction.CANCELLED, within=12)
+    assert decision.reason == "no-capacity"
+    assert it.sfus[node].by == ""
+    assert it.done("launch") == []
+
+
+# --- nobody is heard ---
+
+
+def test_of_a_fleet_of_which_nobody_is_heard_nothing_is_concluded() -> None:
+    """All routers are away, or Redis has lost what they wrote: players go on, and no new node would be heard either."""
+    it = rig(load=HOT, nodes=5)
+    it.ticks(2)
+    it.routers_away = True
+    decision = it.ticks(60)[-1]
+    assert (decision.action, decision.reason) == (ScaleAction.HELD, "fleet-unheard")
+    assert it.journal == []
+    assert it.recorded() == [("held", "fleet-unheard")], "said once"
+
+
+def test_a_fleet_whose_records_are_gone_is_not_heard_either() -> None:
+    it = rig(load=HOT, nodes=5)
+    it.ticks(2)
+    for sfu in it.sfus.values():
+        sfu.registered = False
+    assert it.ticks(60)[-1].reason == "fleet-unheard"
+    assert it.journal == []
+
+
+def test_those_that_are_heard_again_later_than_others_are_not_lost() -> None:
+    it = rig(load=WARM, nodes=5)
+    it.ticks(2)
+    for sfu in it.sfus.values():
+        sfu.silent = True
+    it.ticks(60)
+    for sfu in it.sfus.values():
+        sfu.silent = False
+        it.tick()
+    assert it.ticks(2)[-1].figures.capacity == 5
+    assert it.journal == []
+
+
+def test_a_launch_is_not_given_up_for_what_nobody_could_hear() -> None:
+    it = rig(load=HOT)
+    it.pool.launches_warm = False
+    it.until(ScaleAction.SCALE_OUT)
+    it.routers_away = True
+    it.ticks(30)
+    assert it.state.launch is not None
+    assert len(it.journal) == 1
+
+
+def test_an_empty_pool_is_new_and_gets_its_nodes() -> None:
+    it = Rig(nodes=0)
+    decision = it.tick()
+    assert (decision.action, decision.reason) == (ScaleAction.SCALE_OUT, "under-the-floor")
+    it.ticks(40)
+    assert len(it.done("launch")) == 3
+
+
+def test_an_empty_pool_whose_first_nodes_come_to_nothing_gets_others() -> None:
+    it = Rig(nodes=0)
+    it.pool.launches_warm = False
+    it.until(ScaleAction.SCALE_OUT)
+    it.ticks(15)
+    it.fail(it.done("launch")[-1].node)
+    it.ticks(25)
+    assert [each.what for each in it.journal][:3] == ["launch", "terminate", "launch"]
+    assert len(it.done("launch")) >= 3
+
+
+# --- what the platform calls failed ---
+
+
+def test_failed_nodes_are_swept_up_one_a_tick() -> None:
+    it = rig(load=WARM, nodes=6)
+    for node in ("s0", "s1", "s2"):
+        it.fail(node)
+    for swept in (1, 2, 3):
+        it.tick()
+        assert len(it.done("sweep")) == swept
+    assert list(it.pool.nodes) == ["s3", "s4", "s5"]
+
+
+def test_failed_nodes_are_not_swept_up_before_their_replacements_are_there() -> None:
+    """A platform may count them until then: ended at once they would take the whole pool with them."""
+    it = rig(load=WARM, nodes=5, settings=ScalingSettings(min_nodes=5))
+    it.tick()
+    for node in list(it.pool.nodes):
+        it.fail(node)
+    for _ in range(80):
+        it.load(WARM)
+        it.tick()
+        assert len(it.pool.nodes) >= 5
+    assert it.tick().figures.capacity == 5
+    assert len(it.done("sweep")) == len(it.done("launch")) == 5
+
+
+def test_a_failed_node_makes_room_for_its_replacement_where_the_floor_is_the_maximum() -> None:
+    it = rig(load=WARM, nodes=3, settings=ScalingSettings(min_nodes=3, max_nodes=3))
+    it.tick()
+    it.fail("s0")
+    it.fail("s1")
+    for _ in range(30):
+        it.load(WARM)
+        it.tick()
+        assert 2 <= len(it.pool.nodes) <= 3
+    assert [each.what for each in it.journal] == ["sweep", "launch", "sweep", "launch"]
+    assert it.tick().figures.capacity == 3
+
+
+def test_a_failed_node_that_can_not_be_ended_holds_up_no_other() -> None:
+    it = rig(load=WARM, nodes=6)
+    it.fail("s0")
+    it.fail("s1")
+    it.pool.stuck = {"s0"}
+    it.ticks(4)
+    assert [each.node for each in it.done("sweep")] == ["s1"]
+
+
+def test_nothing_is_swept_up_while_the_pool_is_not_known() -> None:
+    it = rig(load=WARM, nodes=6)
+    it.fail("s1")
+    it.pool.partial = True
+    it.ticks(3)
+    assert it.journal == []
+
+
+def test_a_removal_goes_on_though_the_platform_calls_its_node_failed_while_it_reports() -> None:
+    it, node = draining()
+    it.tick()
+    it.call_failed(node)
+    it.ticks(60)
+    assert it.done("terminate") == it.done("sweep") == []
+    assert it.done("renew"), "its cordon must not lapse"
+    it.sfus[node].empty()
+    it.ticks(2)
+    assert node not in it.pool.nodes
+    assert it.recorded()[-1] == ("terminated", "empty")
+
+
+def test_a_launch_that_reports_is_not_given_up_for_what_the_platform_says() -> None:
+    it = rig(load=HOT)
+    it.until(ScaleAction.SCALE_OUT)
+    node = it.done("launch")[0].node
+    it.call_failed(node)
+    it.load(WARM)
+    it.ticks(3)
+    assert it.state.launch is not None
+    it.call_failed(node, failed=False)
+    it.tick()
+    assert ("launched", "capacity") in it.recorded()
 
 
 # --- unknown is not zero ---

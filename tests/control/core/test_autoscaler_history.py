@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import hypothesis.strategies as st
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from control.core.autoscaler import Decision
-from control.core.pool import NodePhase
+from control.core.autoscaler import Decision, Terminate
+from control.core.pool import NodePhase, PoolNode
 from control.core.scaling_settings import ScalingSettings
-from shared.scaling_records import AUTOSCALER, ScaleAction
+from shared.scaling_records import AUTOSCALER, ScaleAction, ScalingState
 from tests.fakes.scaling_rig import Controller, Done, Rig, Sfu
 
 # A time-out within an example would look to hypothesis like a failing example.
@@ -29,6 +31,18 @@ SETTINGS = ScalingSettings(
 )
 INDEX = st.integers(0, 20)
 CHANGES = (ScaleAction.SCALE_OUT, ScaleAction.SCALE_IN, ScaleAction.CANCELLED)
+
+
+@dataclass(frozen=True)
+class Truth:
+    """What really was before a tick."""
+
+    sound: set[str]
+    """Nodes that certainly carry work and say so."""
+    nodes: Mapping[str, PoolNode]
+    state: ScalingState
+    unheard: bool
+    """No report got through since the tick before, and none could be fresh."""
 
 
 class Histories(RuleBasedStateMachine):
@@ -65,6 +79,9 @@ class Histories(RuleBasedStateMachine):
     def all_is_well_for_a_while(self, load: float, ticks: int, jump_s: float, trouble: str) -> None:
         """Without this most histories are too troubled for the pool ever to change."""
         self.rig.pool.down = self.rig.pool.partial = self.rig.pool.loses_answers = self.rig.deaf_store = False
+        self.rig.routers_away = False
+        for node in self.rig.sfus.keys() & self.rig.pool.nodes.keys():
+            self.rig.call_failed(node, failed=False)
         for sfu in self.rig.sfus.values():
             sfu.silent, sfu.registered, sfu.warmed_up, sfu.cpu = False, True, True, 0.1
         self.load(load, ticks)
@@ -115,6 +132,11 @@ class Histories(RuleBasedStateMachine):
             self.rig.fail(sfu.sfu)
 
     @rule(index=INDEX)
+    def platform_calls_it_failed_though_it_lives(self, index: int) -> None:
+        if (sfu := self._sfu(index)) and sfu.sfu in self.rig.pool.nodes:
+            self.rig.call_failed(sfu.sfu)
+
+    @rule(index=INDEX)
     def restarts(self, index: int) -> None:
         if sfu := self._sfu(index):
             sfu.incarnation, sfu.revision, sfu.by, sfu.sigterm = sfu.incarnation + 1, 0, "", False
@@ -135,6 +157,10 @@ class Histories(RuleBasedStateMachine):
     @rule(what=st.sampled_from(["down", "partial", "loses_answers"]))
     def pool_trouble(self, what: str) -> None:
         setattr(self.rig.pool, what, not getattr(self.rig.pool, what))
+
+    @rule()
+    def routers_go_away_or_come_back(self) -> None:
+        self.rig.routers_away = not self.rig.routers_away
 
     @rule()
     def launches_warm_or_not(self) -> None:
@@ -233,22 +259,45 @@ class Histories(RuleBasedStateMachine):
     def _gave_up(self, node: str) -> bool:
         return any(r.node == node and r.action == ScaleAction.LAUNCH_GIVEN_UP for r in self.rig.audit)
 
-    def _truth(self) -> set[str]:
-        """Nodes that certainly carry work and say so, before a tick."""
-        return {
+    def _truth(self) -> Truth:
+        nodes = dict(self.rig.pool.nodes)
+        sound = {
             node
-            for node, known in self.rig.pool.nodes.items()
+            for node, known in nodes.items()
             if known.phase is NodePhase.RUNNING and (sfu := self.rig.sfus.get(node)) and self._sound(sfu)
         }
+        return Truth(sound, nodes, self.rig.state, self.rig.routers_away)
+
+    def _check_sweeps(self, decision: Decision, before: Truth) -> None:
+        """One failed node at most, and never under the floor; at the maximum it makes room for its replacement."""
+        removing = {removal.node for removal in decision.state.removals}
+        ended = [each.node for each in decision.effects if isinstance(each, Terminate) and each.node not in removing]
+        assert len(ended) <= 1
+        for node in ended:
+            assert before.nodes[node].phase is NodePhase.FAILED
+            left = before.nodes.keys() - removing - {node}
+            assert len(left) >= SETTINGS.min_nodes or len(before.nodes) >= SETTINGS.max_nodes, "swept under the floor"
+
+    @staticmethod
+    def _expected(before: Truth) -> bool:
+        """Some node must have been heard if anything could be: it runs, is nothing new, and nobody ends it."""
+        launch, removing = before.state.launch, {removal.node for removal in before.state.removals}
+        return any(
+            node.phase is NodePhase.RUNNING and name not in removing and not (launch and node.request == launch.request)
+            for name, node in before.nodes.items()
+        )
 
     @staticmethod
     def _sound(sfu: Sfu) -> bool:
         figures = 0 <= sfu.streams <= 10**6 and 0 <= sfu.cpu <= 1
         return figures and sfu.registered and not sfu.silent and sfu.warmed_up and not sfu.by and not sfu.sigterm
 
-    def _check_tick(self, decision: Decision, sound: set[str]) -> None:
-        """The floor, and that unknown is not zero, at the moment of a scale-in."""
+    def _check_tick(self, decision: Decision, before: Truth) -> None:
+        """The floor, and that unknown is not zero, at the moment of a change."""
+        self._check_sweeps(decision, before)
+        sound = before.sound
         if decision.action in CHANGES:
+            assert not (before.unheard and self._expected(before)), "changed a fleet of which nobody is heard"
             assert not self.rig.pool.down, "changed a pool that did not answer"
             assert not self.rig.pool.partial, "changed a pool of which a part is unknown"
         if decision.action is not ScaleAction.SCALE_IN:

@@ -6,8 +6,12 @@ from datetime import UTC, datetime
 
 import pytest
 
+from control.core.autoscaler.samples import NodeCeilings
 from control.core.scaling_settings import ScalingSettings, read_settings
+from sfu.core.cordon import lease_fault
+from sfu.core.drain_events import Lease
 from shared.errors import BadSetting
+from shared.records import Capacities
 
 FULL = """
 # every key there is
@@ -80,6 +84,8 @@ def test_a_pools_own_error_names_its_line() -> None:
         ("scale_out_hits = 6", ":1 scale_out_hits", "5 ticks"),
         ("stream_ceiling = 0", ":1 stream_ceiling", "over 0"),
         ("egress_ceiling_mbps = 0", ":1 egress_ceiling_mbps", "over 0"),
+        ("egress_ceiling_mbps = 1_000_001", ":1 egress_ceiling_mbps", "at most 1000000"),
+        ("stream_ceiling = 1_000_001", ":1 stream_ceiling", "at most 1000000"),
         ("cpu_guard = 0.0", ":1 cpu_guard", "over 0"),
         ("cpu_guard = 1.5", ":1 cpu_guard", "at most 1"),
         ("scale_out_at = 1.5", ":1 scale_out_at", "at most 1"),
@@ -95,6 +101,10 @@ def test_a_pools_own_error_names_its_line() -> None:
         ("min_nodes = 2.5", ":1 min_nodes", "whole number"),
         ("dry_run = 1", ":1 dry_run", "true or false"),
         ("cordon_lease_s = 100", ":1 cordon_lease_s", "at least 180"),
+        ("cordon_lease_s = 86_401", ":1 cordon_lease_s", "longer than 86400"),
+        ("lease_s = 60\ncordon_lease_s = 180", ":2 cordon_lease_s", "more than 180"),
+        ("lease_s = 1200", ":1 cordon_lease_s", "more than 3600"),
+        ("report_max_age_s = 2.9", ":1 report_max_age_s", "at least 3"),
         ("launch_timeout_s = 10", ":1 launch_timeout_s", "at least one tick"),
         ("# x\nscale_out = 0.6", ":2 scale_out", "did you mean 'scale_out_at'"),
         ("zebra = 1", ":1 zebra", "there are"),
@@ -158,3 +168,13 @@ def test_the_highest_floor_holds() -> None:
 def test_compressed_ticks_are_sampled_more_often() -> None:
     assert ScalingSettings().sample_s == 1.0
     assert ScalingSettings(tick_s=2.0).sample_s == 0.5
+
+
+def test_the_bounds_themselves_are_allowed() -> None:
+    text = "egress_ceiling_mbps = 1e6\nstream_ceiling = 1_000_000\ncpu_guard = 1.0\nreport_max_age_s = 3"
+    settings = read_settings(text + "\ncordon_lease_s = 86_400\nlease_s = 28_799")
+    given = NodeCeilings(
+        egress_mbps=settings.egress_ceiling_mbps, streams=settings.stream_ceiling, cpu_guard=settings.cpu_guard
+    )
+    assert given.of(Capacities()) is not None, "a ceiling that passes is one that the samples believe"
+    assert lease_fault(Lease(lease_s=settings.cordon_lease_s)) == "", "and such a lease an SFU grants"

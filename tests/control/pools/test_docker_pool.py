@@ -67,7 +67,7 @@ async def test_a_launch_makes_a_labelled_container_that_announces_the_port_it_ha
     }
     assert config["Labels"] == {
         "io.sluice.fleet": "f", "io.sluice.pool": "sfu", "io.sluice.node": node.node,
-        "io.sluice.request": "a", "io.sluice.port": port,
+        "io.sluice.request": "a", "io.sluice.port": port, "io.sluice.http_port": "9090",
     }  # fmt: skip
     assert (config["Cmd"], config["StopTimeout"], config["HostConfig"]["NetworkMode"]) == (
         ["sfu", "--gso=false"], 120, "calls",
@@ -84,6 +84,28 @@ async def test_on_the_hosts_network_no_port_is_mapped_and_none_is_shared(world: 
     ports = {env[f"SLUICE_{kind}_PORT"] for env in envs for kind in ("UDP", "HTTP")}
     assert len(ports) == 4
     assert envs[0]["SLUICE_HOST"] == "127.0.0.1"
+    labels = [each.config["Labels"] for each in world.docker.containers.values()]
+    assert {labels[n][f"io.sluice.{kind}"] for n in (0, 1) for kind in ("port", "http_port")} == ports
+
+
+async def test_on_the_hosts_network_a_nodes_http_port_is_nobody_elses(world: World) -> None:
+    """Four ports are room for two nodes, and for no third one."""
+    pool = world.pool(network="host", ports="20000-20003")
+    for request in ("a", "b"):
+        await pool.launch(request)
+    with pytest.raises(PoolError) as failed:
+        await pool.launch("c")
+    assert failed.value.kind is PoolTrouble.FULL
+
+
+@pytest.mark.parametrize(("settings", "logs"), [({}, "local"), ({"log_driver": "journald"}, "journald"),
+                                                ({"log_driver": ""}, None)])  # fmt: skip
+async def test_logs_of_a_container_are_bounded_unless_the_daemon_shall_decide(
+    world: World, settings: dict[str, str], logs: str | None
+) -> None:
+    node = await world.pool(**settings).launch("a")
+    told = world.container(node.node).config["HostConfig"].get("LogConfig")
+    assert told == (None if logs is None else {"Type": logs, "Config": {}})
 
 
 async def test_a_repeated_request_makes_no_second_container_also_from_another_controller(world: World) -> None:

@@ -13,14 +13,19 @@ import pytest
 from aiohttp import web
 from kubernetes_asyncio.config import incluster_config
 
+from control.core.autoscaler.progress import Progress
+from control.core.autoscaler.removals import carry_on_removals
+from control.core.autoscaler.world import Moment, join
 from control.core.pods import COST, REQUEST, SAFE_TO_EVICT
 from control.core.pool import NodePhase, OddKind
 from control.core.pool_settings import KubernetesPoolSettings
+from control.core.scaling_settings import ScalingSettings
 from control.errors import PoolError, PoolTrouble
 from control.shell.pools import kube_api as kube_api_module
 from control.shell.pools import kubernetes as kubernetes_module
 from control.shell.pools.kubernetes import KubernetesPool
 from shared.errors import BadSetting
+from shared.scaling_records import ScalingState
 from tests.fakes.kube_api import DEPLOYMENT, NAMESPACE, TOKEN, FakeKube, status
 
 KUBECONFIG = """
@@ -94,10 +99,19 @@ async def test_all_pages_are_read_and_a_pods_name_is_its_sfu(world: World) -> No
             {"state": {"waiting": {"reason": "ContainerCreating"}}}]}}, NodePhase.STARTING, "Pending"),
         ({"status": {"phase": "Pending", "containerStatuses": [
             {"state": {"waiting": {"reason": "ImagePullBackOff", "message": "no such tag"}}}]}},
-         NodePhase.FAILED, "ImagePullBackOff: no such tag"),
+         NodePhase.STARTING, "ImagePullBackOff: no such tag"),
+        ({"status": {"phase": "Pending", "containerStatuses": [
+            {"state": {"waiting": {"reason": "CreateContainerConfigError", "message": "no secret sluice"}}}]}},
+         NodePhase.STARTING, "CreateContainerConfigError: no secret sluice"),
         ({"status": {"phase": "Running", "containerStatuses": [
             {"state": {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 40s"}}}]}},
-         NodePhase.FAILED, "CrashLoopBackOff: back-off 40s"),
+         NodePhase.STARTING, "CrashLoopBackOff: back-off 40s"),
+        ({"status": {"phase": "Running", "containerStatuses": [{"state": {"terminated": {"reason": "OOMKilled"}}}]}},
+         NodePhase.STARTING, "OOMKilled"),
+        ({"status": {"phase": "Running", "containerStatuses": [
+            {"state": {"waiting": {"reason": "CrashLoopBackOff", "message": "the sidecar"}}},
+            {"state": {"running": {"startedAt": "x"}}}]}}, NodePhase.RUNNING, "CrashLoopBackOff: the sidecar"),
+        ({"status": {"phase": "Running", "containerStatuses": [{"state": None}, {}]}}, NodePhase.STARTING, "Running"),
         ({"status": {"phase": "Failed", "reason": "Evicted"}}, NodePhase.FAILED, "Evicted"),
         ({"status": {"phase": "Running", "containerStatuses": None, "conditions": None}}, NodePhase.RUNNING, ""),
         ({"metadata": {"deletionTimestamp": "2026-11-30T01:00:00Z"}}, NodePhase.ENDING, ""),
@@ -403,9 +417,23 @@ async def test_a_pod_that_is_no_replica_any_more_is_deleted_and_costs_none(world
     assert (victim in world.kube.pods, world.replicas, len(world.kube.pods)) == (False, 5, 5)
 
 
-async def test_a_crash_looping_pod_goes_with_its_replica(world: World) -> None:
+@pytest.mark.parametrize("reason", ["CrashLoopBackOff", "ImagePullBackOff", "ErrImagePull"])
+async def test_what_keeps_all_pods_down_and_heals_by_itself_costs_no_replica(world: World, reason: str) -> None:
+    """A Secret that was put wrong, a registry that is away: the sweep of failed nodes takes none of them."""
+    pool = world.pool()
+    for pod in world.kube.pods.values():
+        world.kube.hold_back(pod, reason)
+    found, moment = join(await pool.list(), {}), Moment(now_at=0.0, elapsed_s=30.0)
+    swept = carry_on_removals(Progress(state=ScalingState()), found, ScalingSettings(), moment)
+    assert swept.effects == ()
+    world.kube.heal()
+    assert {node.phase for node in (await pool.list()).nodes} == {NodePhase.RUNNING}
+    assert (world.replicas, len(world.kube.pods)) == (5, 5)
+
+
+async def test_a_crash_looping_pod_that_is_given_up_goes_with_its_replica(world: World) -> None:
     victim = sorted(world.kube.pods)[2]
-    world.kube.run(world.kube.pods[victim], ready=False)
+    world.kube.hold_back(world.kube.pods[victim], "CrashLoopBackOff")
     await world.pool().terminate(victim)
     world.kube.settle()
     assert (victim in world.kube.pods, world.replicas) == (False, 4)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import random
 import signal
@@ -25,6 +26,9 @@ from tests.fakes.rtc_peer import until
 POLITE = (
     "import signal,sys\nsignal.signal(signal.SIGTERM, lambda *_: sys.exit(0))\nprint('up', flush=True)\nsignal.pause()"
 )
+TALKS = POLITE.replace(
+    "print(", "signal.signal(signal.SIGUSR1, lambda *_: print('here', flush=True))\nprint(", 1
+).replace("signal.pause()", "while True: signal.pause()")
 DEAF = "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint('up', flush=True)\nsignal.pause()"
 BROKEN = "import sys\nprint('no secret given', file=sys.stderr)\nsys.exit(3)"
 
@@ -67,6 +71,15 @@ def world(tmp_path: Path) -> Iterator[World]:
         os.waitpid(pid, 0)
 
 
+async def forgotten(pool: ProcessPool) -> None:
+    """A process that ends loses its environment a moment before its id."""
+    for _ in range(600):
+        if not (await pool.list()).nodes:
+            return
+        await asyncio.sleep(0.05)
+    raise AssertionError("still listed after half a minute")
+
+
 def only(listing: Listing) -> tuple[str, NodePhase]:
     (node,) = listing.nodes
     return node.node, node.phase
@@ -100,7 +113,7 @@ async def test_terminate_is_sigterm_and_what_has_ended_is_forgotten(world: World
     await pool.terminate(node)
     await pool.terminate(node)
     await until(lambda: not world.processes)
-    assert (await pool.list()).nodes == ()
+    await forgotten(pool)
     assert not list((world.directory / "sfu").glob("*.json"))
     await pool.terminate(node)
     await pool.terminate("never-was")
@@ -129,7 +142,7 @@ async def test_what_hangs_past_the_grace_is_killed_as_every_platform_does(
     monkeypatch.setattr(process_module, "_since_boot", lambda: since_boot + 3601)
     await pool.list()
     await until(lambda: not world.processes)
-    assert (await pool.list()).nodes == ()
+    await forgotten(pool)
 
 
 async def test_a_process_that_ends_by_itself_stays_listed_as_failed_with_its_last_words(world: World) -> None:
@@ -144,6 +157,28 @@ async def test_a_process_that_ends_by_itself_stays_listed_as_failed_with_its_las
     await pool.terminate(node)
     assert (await pool.list()).nodes == ()
     assert "no secret given" in (world.directory / "sfu" / "last-failed.log").read_text()
+
+
+async def test_a_log_that_grows_long_is_put_aside_and_goes_on(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process_records, "MOST_LOG", 1000)
+    pool = world.pool(TALKS)
+    node = (await pool.launch("a")).node
+    await world.up(node)
+    log, older = (world.directory / "sfu" / f"{node}.log{end}" for end in ("", ".1"))
+    for round_ in range(2):
+        with log.open("a") as sink:
+            sink.write(f"{round_}" * 2000)
+        await pool.list()
+        assert f"{round_}" * 2000 in older.read_text()
+        assert log.read_bytes() == b""
+        os.kill(world.processes[node], signal.SIGUSR1)
+        await until(lambda: log.read_bytes() == b"here\n")
+    await pool.list()
+    assert log.read_bytes() == b"here\n", "short ones stay"
+    await pool.terminate(node)
+    await until(lambda: not world.processes)
+    await forgotten(pool)
+    assert not list((world.directory / "sfu").glob("*.log*"))
 
 
 async def test_a_process_killed_from_outside_is_failed_and_a_later_one_of_its_id_is_not_taken_for_it(
@@ -280,4 +315,4 @@ async def test_a_real_sfu_comes_up_warmed_up_and_ends_when_it_is_told_to(world: 
     await pool.terminate(node.node)
     await until(lambda: not world.processes)
     assert "[drain] ended" in log.read_text()
-    assert (await pool.list()).nodes == ()
+    await forgotten(pool)

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from router.core.selector import Candidate, Kind, NodeSelector, SortBy
+from router.core.selector.node_selector import Limit
 from router.core.selector.sorts import SORTS, Costs, known
+from shared.records import LoadParts, SfuState
 
 
 def test_a_busy_sfu_adds_its_own_mean() -> None:
@@ -51,7 +56,33 @@ def test_a_setting_takes_the_place_of_the_estimate() -> None:
     assert costs.of(0.9, 3) == 0.002
 
 
-@pytest.mark.parametrize("figure", [None, -0.1, float("inf"), float("nan"), 1e15])
+@pytest.mark.parametrize("figure", [None, -0.1, float("inf"), float("nan"), 7.0])
 def test_a_figure_that_cannot_be_is_unknown(figure: float | None) -> None:
-    assert known(figure) is None
-    assert known(0) == 0
+    assert known(figure, absurd=7.0) is None
+    assert known(0, absurd=7.0) == 0
+
+
+@pytest.mark.parametrize(
+    ("sort_by", "parts", "possible"),
+    [
+        ("cpuload", {"cpu": 1.02}, True),
+        ("cpuload", {"cpu": 80.0}, False),  # percent in place of a share
+        ("sysload", {"sysload": 300.0}, True),
+        ("sysload", {"sysload": 1e6}, False),
+        ("clients", {"clients": 20_000}, True),
+        ("clients", {"clients": 10**9}, False),
+        ("rooms", {"rooms": 10**9}, False),
+        ("tracks", {"tracks": 10**9}, False),
+        ("bytespersec", {"egress_bps": 4e11, "ingress_bps": 4e11}, True),
+        ("bytespersec", {"egress_bps": 1e13, "ingress_bps": 0.0}, False),
+    ],
+)
+def test_what_is_absurd_depends_on_what_is_sorted_by(sort_by: str, parts: dict[str, Any], possible: bool) -> None:
+    state = SfuState(sfu="s", address="ws://s", load_parts=LoadParts(**parts))
+    assert (NodeSelector(sort_by=SortBy(sort_by)).figure(Candidate("s", state)) is not None) is possible
+
+
+def test_an_absurd_load_is_unknown_and_over_no_limit() -> None:
+    state = SfuState(sfu="s", address="ws://s", load=1e9, load_parts=LoadParts(cpu=80.0))
+    rank = NodeSelector(kind=Kind.CPULOAD).rank(Candidate("s", state))
+    assert (rank.unknown, rank.limit) == (True, Limit.UNKNOWN)
