@@ -51,7 +51,7 @@ def draw(figure: Figure, path: Path) -> None:
 
 def plot_run(servers: Sequence[RelayFigures]) -> Figure:
     """Delays as a histogram, and where the CPU went."""
-    figure = _figure()
+    figure = new_figure()
     delays, cpu = figure.subplots(1, 2, width_ratios=(2, 1))
     ours = servers[0]
     figure.suptitle(
@@ -60,7 +60,7 @@ def plot_run(servers: Sequence[RelayFigures]) -> Figure:
     )
     for color, one in zip(COLORS, servers, strict=False):
         _delays(delays, one, color)
-    _dress(delays, "forwarding delay [ms]", "share of packets [%]")
+    dress(delays, "forwarding delay [ms]", "share of packets [%]")
     delays.set_xscale("log", subs=(2, 5))
     delays.set_ylim(bottom=0)
     for formatter in (delays.xaxis.set_major_formatter, delays.xaxis.set_minor_formatter):
@@ -70,14 +70,14 @@ def plot_run(servers: Sequence[RelayFigures]) -> Figure:
         f"{MAX_P99_MS:g} ms", (MAX_P99_MS, 1), xycoords=("data", "axes fraction"), xytext=(4, -12),
         textcoords="offset points", color=BAD, fontsize=8,
     )  # fmt: skip
-    _legend(delays)
+    legend(delays)
     _cpu(cpu, servers)
     return figure
 
 
 def plot_knees(workload: str, unit: str, knees: Sequence[tuple[str, Knee]]) -> Figure:
     """Delay, loss and CPU over size, the knee marked."""
-    figure = _figure(high=7.2)
+    figure = new_figure(high=7.2)
     figure.suptitle(f"{workload}: how many {unit} one core holds")
     delay, lost, cpu = figure.subplots(3, 1, sharex=True, height_ratios=(2, 1, 1))
     largest = max(step.size for _, knee in knees for step in knee.steps)
@@ -98,9 +98,9 @@ def plot_knees(workload: str, unit: str, knees: Sequence[tuple[str, Knee]]) -> F
             xytext=(8 if knee.size < largest / 2 else -8, 6), textcoords="offset points",
             ha="left" if knee.size < largest / 2 else "right", color=color, fontsize=9,
         )  # fmt: skip
-    _dress(delay, "", "forwarding delay [ms]")
-    _dress(lost, "", "loss [%]")
-    _dress(cpu, unit, "share of a core [%]")
+    dress(delay, "", "forwarding delay [ms]")
+    dress(lost, "", "loss [%]")
+    dress(cpu, unit, "share of a core [%]")
     delay.axhline(MAX_P99_MS, color=BAD, linewidth=1, linestyle=":", label=f"objective: p99 under {MAX_P99_MS:g} ms")
     lost.axhline(100 * MAX_LOSS, color=BAD, linewidth=1, linestyle=":", label=f"objective: under {100 * MAX_LOSS:g} %")
     delay.set_ylim(0, min(delay.get_ylim()[1], MOST_SHOWN * MAX_P99_MS))
@@ -108,11 +108,11 @@ def plot_knees(workload: str, unit: str, knees: Sequence[tuple[str, Knee]]) -> F
     lost.yaxis.set_major_formatter("{x:g}")
     cpu.set_ylim(0, 105)
     for axes in (delay, lost, cpu):
-        _legend(axes)
+        legend(axes)
     return figure
 
 
-def _figure(*, high: float = HIGH) -> Figure:
+def new_figure(*, high: float = HIGH) -> Figure:
     """Drawn by Agg: no display is needed."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -162,17 +162,18 @@ def _cpu(axes: Axes, servers: Sequence[RelayFigures]) -> None:
         )  # fmt: skip
     if (floor := servers[0].floor_us_per_packet) is not None:
         axes.axhline(floor, color=FLOOR, linewidth=1.2, linestyle="--", label=f"kernel alone: {floor:.2f}")
-    _dress(axes, "", "CPU per forwarded packet [us]")
+    dress(axes, "", "CPU per forwarded packet [us]")
     axes.margins(x=0.4, y=0.15)
-    _legend(axes)
+    legend(axes)
 
 
-def _legend(axes: Axes) -> None:
+def legend(axes: Axes) -> None:
     """Above the axes, where nothing is drawn."""
     axes.legend(frameon=False, fontsize=8, loc="lower left", bbox_to_anchor=(-0.02, 0.99), ncols=6)
 
 
-def _dress(axes: Axes, x: str, y: str) -> None:
+def dress(axes: Axes, x: str, y: str) -> None:
+    """Labels, a light grid, and no frame."""
     axes.set_xlabel(x)
     axes.set_ylabel(y)
     axes.grid(axis="y", color=GRID, linewidth=0.8)

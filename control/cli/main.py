@@ -40,6 +40,7 @@ COMMANDS = {
     "scaling": "control.cli.scaling:app",
     "rehearse": "control.cli.rehearse:app",
     "bench": "control.cli.bench:app",
+    "capacity": "bench.capacity:capacity",
     "demo": "control.cli.demo:app",
     "bots": "client_sim.__main__:bots_command",
     "control": "control.cli.control:control",

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from prometheus_client.core import CounterMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from sfu.plane.api import PlaneTotals
@@ -28,6 +28,12 @@ _TOTALS = {
 }
 
 
+DELAY_BOUNDS_US = (
+    *range(128, 769, 128), *range(1024, 2048, 256), *range(2048, 4097, 256), 5120, 6144, 8192, 16384, 32768, 65536,
+)  # fmt: skip
+"""Upper bounds of the forwarding delay's buckets [us]: where the plane's own begin, finest around the 3 ms of A2."""
+
+
 class MediaCollector(Collector):
     """Register it once with the program's registry. Labels are drop reasons and ends, all bounded."""
 
@@ -38,6 +44,8 @@ class MediaCollector(Collector):
         totals = self._port.plane.snapshot().totals
         for name, text in _TOTALS.items():
             yield CounterMetricFamily(f"sluice_sfu_media_{name}", text, value=getattr(totals, name))
+        if (sending := getattr(self._port.plane, "sending", None)) is not None:  # the reference plane has no such clock
+            yield delay_histogram(sending()[3])
         yield self._labelled("sluice_sfu_media_drops", "Datagrams dropped", "reason", self._drops(totals))
         yield self._labelled("sluice_sfu_peer_ends", "Peer connections ended from outside", "reason", self._port.ends)
 
@@ -52,3 +60,16 @@ class MediaCollector(Collector):
         for value, count in sorted(counts.items()):
             family.add_metric([value], count)
         return family
+
+
+def delay_histogram(delays: Sequence[tuple[int, int]]) -> HistogramMetricFamily:
+    """Of `(upper bound [us], packets)` pairs. It has no sum: the plane counts, and adds nothing up."""
+    family = HistogramMetricFamily(
+        "sluice_sfu_forwarding_delay_seconds", "From the kernel's receive time-stamp to the return of the send"
+    )
+    buckets = [
+        (repr(bound / 1e6), float(sum(count for upper, count in delays if upper <= bound))) for bound in DELAY_BOUNDS_US
+    ]
+    whole = float(sum(count for _, count in delays))
+    family.add_metric([], [*buckets, ("+Inf", whole)], sum_value=None)
+    return family

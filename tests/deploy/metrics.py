@@ -49,7 +49,7 @@ def registered() -> dict[str, Registered]:
             found[described.name] = Registered(described.name, described.type, described.documentation, labels)
     for collector in (_media(), _bots()):
         for family in collector.collect():
-            labels = frozenset(label for sample in family.samples for label in sample.labels)
+            labels = frozenset(label for sample in family.samples for label in sample.labels if label != "le")
             found[family.name] = Registered(family.name, family.type, family.documentation, labels)
     return found
 
@@ -60,7 +60,8 @@ def _wrapped(registry: CollectorRegistry) -> list[MetricWrapperBase]:
 
 def _media() -> Collector:
     snapshot = SimpleNamespace(totals=PlaneTotals(drops={"stranger": 1}))
-    port: Any = SimpleNamespace(plane=SimpleNamespace(snapshot=lambda: snapshot), drops={}, ends=Counter(closed=1))
+    plane = SimpleNamespace(snapshot=lambda: snapshot, sending=lambda: (0, 0, 0, []))
+    port: Any = SimpleNamespace(plane=plane, drops={}, ends=Counter(closed=1))
     return MediaCollector(port)
 
 
