@@ -19,7 +19,11 @@ def test_runs_longer_than_the_path_takes_go_as_single_datagrams() -> None:
         assert "CI" not in os.environ, "CI has namespaces and iproute2"
         pytest.skip("no network namespaces here, or no `ip`")
     ran = subprocess.run(
-        [*NARROW, sys.executable, "-m", "tests.sfu.narrow_path"], capture_output=True, text=True, timeout=60, check=False
+        [*NARROW, sys.executable, "-m", "tests.sfu.narrow_path"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
     assert ran.returncode == 0, ran.stderr
     told = json.loads(ran.stdout)
