@@ -14,12 +14,11 @@ from aiohttp import web
 from kubernetes_asyncio.config import incluster_config
 
 from control.core.autoscaler.progress import Progress
-from control.core.autoscaler.removals import carry_on_removals
-from control.core.autoscaler.world import Moment, join
+from control.core.autoscaler.removals import sweep
+from control.core.autoscaler.world import join
 from control.core.pods import COST, REQUEST, SAFE_TO_EVICT
 from control.core.pool import NodePhase, OddKind
 from control.core.pool_settings import KubernetesPoolSettings
-from control.core.scaling_settings import ScalingSettings
 from control.errors import PoolError, PoolTrouble
 from control.shell.pools import kube_api as kube_api_module
 from control.shell.pools import kubernetes as kubernetes_module
@@ -423,8 +422,8 @@ async def test_what_keeps_all_pods_down_and_heals_by_itself_costs_no_replica(wor
     pool = world.pool()
     for pod in world.kube.pods.values():
         world.kube.hold_back(pod, reason)
-    found, moment = join(await pool.list(), {}), Moment(now_at=0.0, elapsed_s=30.0)
-    swept = carry_on_removals(Progress(state=ScalingState()), found, ScalingSettings(), moment)
+    found = join(await pool.list(), {})
+    swept = sweep(Progress(state=ScalingState()), found.members, spare=9)
     assert swept.effects == ()
     world.kube.heal()
     assert {node.phase for node in (await pool.list()).nodes} == {NodePhase.RUNNING}
