@@ -120,6 +120,8 @@ class DemoFleet:
         self._epoch = epoch
         self._tide = RISING - 2 * math.pi * now / SWING_S
         self._wanted = sfus
+        self.rolling = True
+        """The rollout goes on; off, no further SFU is drained for it."""
         self._number = 0
         self.sfus: dict[str, DemoSfu] = {}
         for _ in range(sfus):
@@ -212,7 +214,7 @@ class DemoFleet:
     def _roll_out(self, *, now: float, occupied: Collection[str]) -> None:
         draining = sum(1 for sfu in self.sfus.values() if sfu.drain is not None)
         old = [s for s in self.sfus.values() if s.version == VERSIONS[0] and s.drain is None and not s.warming]
-        if old and draining < self._wanted // NODES_PER_DRAIN:
+        if self.rolling and old and draining < self._wanted // NODES_PER_DRAIN:
             self._sigterm(min(old, key=lambda sfu: (sfu.sfu not in occupied, sfu.sfu)), now=now)
         if len(self.sfus) < self._wanted:
             self._replacement(now=now)
