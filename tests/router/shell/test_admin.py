@@ -20,7 +20,7 @@ from tests.fakes.store import FakeStore
 from tests.router.actors import SECRET, Sfu, player_token, until
 
 
-def operator_token(name: str = "olga", *, ttl_s: float = 600, secret: str = SECRET) -> str:
+def operator_token(name: str = "olga", *, ttl_s: float = 86_400, secret: str = SECRET) -> str:
     return issue(OperatorClaims(operator=name), secret=secret, now_at=time.time(), ttl_s=ttl_s)
 
 
@@ -82,7 +82,7 @@ async def test_drain_and_uncordon_are_passed_on_too(client: Client, sfu: Sfu) ->
         (operator_token(secret="another-secret-of-at-least-32-bytes"), 401, "token-forged"),
         (operator_token(""), 401, "token-bad-claims"),
         (player_token("room", "mallory", admin=True), 403, "token-wrong-audience"),
-        (issue(LinkClaims(sfu="s1"), secret=SECRET, now_at=time.time(), ttl_s=60), 403, "token-wrong-audience"),
+        (issue(LinkClaims(sfu="s1"), secret=SECRET, now_at=time.time(), ttl_s=86_400), 403, "token-wrong-audience"),
     ],
 )
 async def test_nobody_else_may(client: Client, sfu: Sfu, store: FakeStore, token: str, status: int, error: str) -> None:
