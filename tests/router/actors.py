@@ -44,7 +44,7 @@ async def until(condition: Callable[[], Any], *, within_s: float = WITHIN_S, wha
 def player_token(room: str, identity: str, **grants: Any) -> str:
     """What the app would give the player."""
     claims = PlayerClaims(room=room, identity=identity, **grants)
-    return issue(claims, secret=SECRET, now_at=time.time(), ttl_s=600)
+    return issue(claims, secret=SECRET, now_at=time.time(), ttl_s=86_400)
 
 
 class Peer:
