@@ -131,7 +131,7 @@ async def test_a_leased_cordon_lapses_when_its_controller_falls_silent(world: Wo
     await router.say(Cordon(command="r2", by="autoscaler", lease_s=1.0, token=2))  # of a replaced controller
     state = unpack_state((await router.wait(UncordonedSfu)).state)
     assert (state.status, state.drain) == ("ONLINE", None)
-    assert "lease_lapsed_of=autoscaler" in sfu.log
+    await until(lambda: "lease_lapsed_of=autoscaler" in sfu.log)
     assert "cordon refused: it comes from a controller that was replaced" in sfu.log
 
 

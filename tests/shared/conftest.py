@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 from redis.asyncio import Redis
 
+from control.shell.ports import Ports
 from shared.embedded import EmbeddedRedis
 from tests.fakes.needed import need
 from tests.shared.worlds import MemoryWorld, RedisWorld, World
@@ -29,7 +31,8 @@ def debian_redis_url() -> Iterator[str]:
 @pytest.fixture(scope="session")
 def cluster_url() -> Iterator[str]:
     """A Cluster of one node that serves all slots."""
-    server = EmbeddedRedis(settings={"cluster-enabled": "yes"})
+    # Its bus is 10,000 ports up unless told, which is no port at all for the highest of the free ones.
+    server = EmbeddedRedis(settings={"cluster-enabled": "yes", "cluster-port": str(Ports(rng=random.Random()).take())})
     asyncio.run(_start_cluster(server))
     yield server.url
     asyncio.run(server.stop())
