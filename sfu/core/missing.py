@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 RETRY_S = 0.04
-"""Pace of retries; each further try of a packet waits one step longer, so that a long round trip is not flooded."""
+"""Pace of retries before the first answer."""
+
+MIN_RETRY_S = 0.02
+"""Pace of retries at least, however soon answers came."""
+
+RETRY_GROWTH = 0.5
+"""By this part of the pace each further try of a packet waits longer: a round trip that has grown is not flooded."""
 
 MAX_RETRY_WAIT_S = 0.2
 ANSWER_MARGIN = 1.5
 """A retry waits at least this many times what answers took so far: one that is under way is not asked for again."""
 
 MAX_ANSWER_S = 0.4
+ANSWER_WEIGHT, DOUBTFUL_WEIGHT = 1 / 8, 1 / 32
+"""Of an answer's time in the mean; of one that may as well answer a later try (Karn's ambiguity). It counts from the
+first try then: left out, a round trip longer than the pace would never be learned."""
+
 MAX_TRIES = 10
 LOOK_S = 0.01
 """Between two looks at what is due, while anything is missing."""
@@ -39,7 +49,7 @@ class MissingPackets:
     __slots__ = ("_open", "answer_s", "asked", "recovered", "reorder_s")
 
     def __init__(self) -> None:
-        # index -> [tries, when to ask next, when it was missed, when it was last asked for]
+        # index -> [tries, when to ask next, when it was missed, when it was first asked for]
         self._open: dict[int, list[float]] = {}
         self.reorder_s = 0.0
         self.answer_s = 0.0
@@ -69,9 +79,10 @@ class MissingPackets:
         if entry is None:
             return False
         self.recovered += 1
-        if not original and entry[0] == 1:
+        if not original and entry[0] > 0:
             took_s = min(now - entry[3], MAX_ANSWER_S)
-            self.answer_s = took_s if self.answer_s == 0.0 else self.answer_s + (took_s - self.answer_s) / 8
+            weight = ANSWER_WEIGHT if entry[0] == 1 else DOUBTFUL_WEIGHT
+            self.answer_s = took_s if self.answer_s == 0.0 else self.answer_s + (took_s - self.answer_s) * weight
         late_s = now - entry[2] if original or entry[0] == 0 else 0.0
         if late_s > self.reorder_s:
             self.reorder_s = min(late_s * REORDER_MARGIN, MAX_REORDER_S)
@@ -96,9 +107,9 @@ class MissingPackets:
                 continue
             if tries == 0:
                 self.asked += 1
+                entry[3] = now
             entry[0] = tries + 1
-            wait_s = min(RETRY_S * (tries + 1), MAX_RETRY_WAIT_S)
-            entry[1] = now + max(wait_s, self.answer_s * ANSWER_MARGIN)
-            entry[3] = now
+            step_s = RETRY_S if self.answer_s == 0.0 else max(self.answer_s * ANSWER_MARGIN, MIN_RETRY_S)
+            entry[1] = now + max(min(step_s * (1 + tries * RETRY_GROWTH), MAX_RETRY_WAIT_S), step_s)
             asking.append(index)
         return sorted(asking)

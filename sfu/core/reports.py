@@ -126,7 +126,7 @@ class SenderClock:
 class RoundTrip:
     """The round trip to a receiver from the sender reports it echoes (RFC 3550 section 6.4.1)."""
 
-    __slots__ = ("_sent", "rtt_s")
+    __slots__ = ("_sent", "least_s", "rtt_s")
 
     KEPT = 4
     """Sender reports remembered; a receiver echoes the last one or the one before."""
@@ -134,6 +134,9 @@ class RoundTrip:
     def __init__(self) -> None:
         self._sent: dict[int, float] = {}
         self.rtt_s: float | None = None
+        """By the last echo; None before the first."""
+        self.least_s: float | None = None
+        """The path's own, without its jitter: falls with any echo at once, rises slowly."""
 
     def report_sent(self, ntp: int, *, now: float) -> None:
         self._sent[ntp >> 16 & 0xFFFFFFFF] = now
@@ -144,3 +147,7 @@ class RoundTrip:
         sent_at = self._sent.get(last_sr)
         if sent_at is not None:
             self.rtt_s = max(0.0, now - sent_at - delay_since_sr / 65536)
+            if self.least_s is None or self.rtt_s < self.least_s:
+                self.least_s = self.rtt_s
+            else:
+                self.least_s += (self.rtt_s - self.least_s) / 8

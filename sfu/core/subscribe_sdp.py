@@ -16,6 +16,7 @@ from shared.errors import BadSdp
 from shared.messages.media import TrackOffer
 from shared.rtc.sdp import (
     MAX_MEDIA,
+    REFERENCE_TIME,
     TRANSPORT_CC,
     Codec,
     Direction,
@@ -331,5 +332,7 @@ class SubscribeSession:
 
 
 def _with_feedback(codec: Codec) -> Codec:
-    """The codec with feedback about transport-wide sequence numbers."""
-    return replace(codec, feedback=(*codec.feedback, TRANSPORT_CC))
+    """The codec with feedback about transport-wide sequence numbers and, where packets are asked for again, with the
+    reference times by which a receiver knows how long to wait before it asks once more."""
+    more = (TRANSPORT_CC, REFERENCE_TIME) if "nack" in codec.feedback else (TRANSPORT_CC,)
+    return replace(codec, feedback=(*codec.feedback, *more))

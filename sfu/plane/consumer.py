@@ -254,7 +254,7 @@ class Consumer:
                 self._unanswered += 1
                 self._context.drops[DropReason.RESEND_UNKNOWN] += 1
                 continue
-            rtt_s = self._round_trip.rtt_s
+            rtt_s = self._round_trip.least_s
             verdict = self._gate.ask(out_index, rtt_s=rtt_s, forwarded=self._sent - self._resent, now=now)
             if verdict is Resend.SEND:
                 self._resend(packet, found[2], out_index, now)

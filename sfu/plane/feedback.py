@@ -37,6 +37,7 @@ class Feedback:
         self.heard(peer, now=now)
         for packet in packets:
             self._one(peer, packet, now=now)
+        self._reference_time(peer, packets)
 
     def heard(self, peer: PlanePeer, *, now: float) -> None:
         """An authentic packet came."""
@@ -65,7 +66,7 @@ class Feedback:
             case rtcp.Bye():
                 self._bye(peer, packet.ssrcs)
             case _:
-                pass  # SDES, REMB, XR: nothing here depends on them
+                pass  # SDES, REMB: nothing here depends on them
 
     def _sender_report(self, peer: PlanePeer, report: rtcp.SenderReport, *, now: float) -> None:
         route = peer.routes.get(report.ssrc)
@@ -90,6 +91,14 @@ class Feedback:
         self._context.plis_received += 1
         if (consumer := peer.consumers_by_ssrc.get(ssrc)) is not None:
             consumer.picture_loss(now=now)
+
+    def _reference_time(self, peer: PlanePeer, packets: list[rtcp.RtcpPacket]) -> None:
+        """Answer at once, and once a compound however many it holds: by it a browser that only receives knows its round
+        trip, and asks again for what was lost after that instead of after 100 ms."""
+        for packet in packets:
+            if isinstance(packet, rtcp.ReferenceTime):
+                peer.send_rtcp(rtcp.since_reference(sender=self._context.ssrc, reference=packet))
+                return
 
     def _bye(self, peer: PlanePeer, ssrcs: tuple[int, ...]) -> None:
         for ssrc in ssrcs:

@@ -1,4 +1,4 @@
-"""RTCP packets: read compounds part by part, build the kinds an SFU sends (RFC 3550 section 6, 4585, 5104, REMB draft).
+"""RTCP packets: read compounds part by part, build the kinds an SFU sends (RFC 3550 section 6, 3611, 4585, 5104, REMB).
 
 aiortc's parser loses a whole compound to one padded feedback packet, and does not wrap sequence numbers in NACKs.
 """
@@ -13,8 +13,9 @@ from shared.errors import BadPacket
 from shared.rtc import transport_cc
 from shared.rtc.transport_cc import TransportFeedback
 
-SR, RR, SDES, BYE, RTPFB, PSFB = 200, 201, 202, 203, 205, 206
+SR, RR, SDES, BYE, RTPFB, PSFB, XR = 200, 201, 202, 203, 205, 206, 207
 _FMT_NACK, _FMT_PLI, _FMT_FIR, _FMT_AFB = 1, 1, 4, 15
+_XR_REFERENCE_TIME, _XR_SINCE_REFERENCE = 4, 5
 
 MAX_BLOCKS = 31
 """Report blocks in one report: its count field has 5 bits."""
@@ -28,6 +29,9 @@ _TWO_WORDS = struct.Struct("!II")
 _BLOCK = struct.Struct("!IIIIII")
 _SENDER = struct.Struct("!QIII")
 _NACK_ITEM = struct.Struct("!HH")
+_XR_HEAD = struct.Struct("!BBH")
+_REFERENCE = struct.Struct("!Q")
+_SINCE = struct.Struct("!III")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,8 +111,17 @@ class Remb:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReferenceTime:
+    """A receiver's own clock: whoever sends no media learns its round trip from the answer (RFC 3611 section 4.4)."""
+
+    ssrc: int
+    ntp: int
+    """64-bit NTP time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Unread:
-    """A well-framed packet of a kind we don't use: XR, APP, other feedback."""
+    """A well-framed packet of a kind we don't use: APP, other feedback, XR without a reference time."""
 
     packet_type: int
     count: int
@@ -124,6 +137,7 @@ RtcpPacket = (
     | FullIntraRequest
     | Remb
     | TransportFeedback
+    | ReferenceTime
     | Unread
 )
 
@@ -184,6 +198,8 @@ def _read(packet_type: int, count: int, body: bytes) -> RtcpPacket:
         return transport_cc.read(body)
     if packet_type == PSFB:
         return _read_payload_feedback(count, body)
+    if packet_type == XR:
+        return _read_extended(count, body)
     return Unread(packet_type=packet_type, count=count)
 
 
@@ -246,6 +262,22 @@ def _read_payload_feedback(fmt: int, body: bytes) -> RtcpPacket:
         ssrcs = struct.unpack_from(f"!{count}I", body, 16)
         return Remb(sender=sender, bitrate_bps=(packed & 0x3FFFF) << (packed >> 18), ssrcs=ssrcs)
     return Unread(packet_type=PSFB, count=fmt)
+
+
+def _read_extended(count: int, body: bytes) -> RtcpPacket:
+    """The first reference time among the blocks. Nothing else of an extended report is used here."""
+    (ssrc,) = _WORD.unpack_from(body)
+    position = 4
+    while position < len(body):
+        kind, _, words = _XR_HEAD.unpack_from(body, position)
+        position += 4
+        if position + 4 * words > len(body):
+            raise BadPacket(protocol="rtcp", detail="extended report block longer than the packet")
+        if kind == _XR_REFERENCE_TIME and words == 2:
+            (ntp,) = _REFERENCE.unpack_from(body, position)
+            return ReferenceTime(ssrc=ssrc, ntp=ntp)
+        position += 4 * words
+    return Unread(packet_type=XR, count=count)
 
 
 def _frame(packet_type: int, count: int, body: bytes) -> bytes:
@@ -318,3 +350,14 @@ def remb(*, sender: int, bitrate_bps: int, ssrcs: Sequence[int]) -> bytes:
     packed = exponent << 18 | bitrate_bps >> exponent
     head = _TWO_WORDS.pack(sender, 0) + b"REMB" + bytes((len(ssrcs),)) + packed.to_bytes(3, "big")
     return _frame(PSFB, _FMT_AFB, head + struct.pack(f"!{len(ssrcs)}I", *ssrcs))
+
+
+def reference_time(*, sender: int, ntp: int) -> bytes:
+    """Tell one's own 64-bit NTP time, to be answered with `since_reference` (RFC 3611 section 4.4)."""
+    return _frame(XR, 0, _WORD.pack(sender) + _XR_HEAD.pack(_XR_REFERENCE_TIME, 0, 2) + _REFERENCE.pack(ntp))
+
+
+def since_reference(*, sender: int, reference: ReferenceTime, delay: int = 0) -> bytes:
+    """Answer a reference time that came `delay` / 65536 s ago (RFC 3611 section 4.5)."""
+    block = _SINCE.pack(reference.ssrc, reference.ntp >> 16 & 0xFFFFFFFF, delay)
+    return _frame(XR, 0, _WORD.pack(sender) + _XR_HEAD.pack(_XR_SINCE_REFERENCE, 0, 3) + block)

@@ -52,6 +52,8 @@ __all__ = [
 
 VIDEO_FEEDBACK = ("goog-remb", "ccm fir", "nack", "nack pli")
 """RTCP feedback of every video codec here."""
+REFERENCE_TIME = "rrtr"
+"""RTCP feedback of a video codec whose receiver tells its clock, to learn its round trip (RFC 3611 section 4.4)."""
 TRANSPORT_CC = "transport-cc"
 """RTCP feedback of any codec whose packets bear transport-wide sequence numbers; without those it says nothing."""
 _HOST_PREFERENCE = 126

@@ -19,14 +19,13 @@ pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session"), py
 
 FRAMES = 100
 """Frames of one look at the picture: four seconds."""
-LOOKS, SMOOTH_LOOKS = 10, 2
-"""Most looks, and how many of them must be without a freeze."""
+LOOKS, CALM_LOOKS = 10, 3
+"""Most looks, and how many on a calm machine are enough."""
 LONGEST_S = 0.6
-"""Frozen in one look at most: a packet whose first resend is lost as well, once in a thousand packets, costs two round
-trips and the waits for what is merely late, which Chromium calls a freeze when it is 150 ms beyond the usual."""
-CALM_MS = 100.0
-"""A machine that keeps an idle process waiting longer than this makes pauses of its own: Chromium calls 150 ms beyond
-the usual a freeze."""
+"""Frozen in a look on a machine that is not calm, at most."""
+CALM_MS = 50.0
+"""A machine that keeps an idle process waiting longer than this makes pauses of its own, and Chromium calls 150 ms
+beyond the usual a freeze. Packets lost twice, one in 17 of those that are lost at all, take up to 120 ms of that."""
 
 
 @pytest_asyncio.fixture(loop_scope="session")
@@ -48,8 +47,8 @@ class Look:
         return self.freezes == 0 and self.frozen_s == 0
 
     @property
-    def disturbed(self) -> bool:
-        return self.stall_ms >= CALM_MS
+    def calm(self) -> bool:
+        return self.stall_ms < CALM_MS
 
 
 async def one_of(person: Person, way: str, kind: str) -> dict[str, Any]:
@@ -88,6 +87,8 @@ async def test_a_call_over_loss_jitter_and_reordering_stays_smooth_and_does_not_
     ada = await Person.join(browser, road.fleet.page, room=room, name="Ada")
     bob = await Person.join(browser, road.fleet.page, room=room, name="Bob", media="none")
     await bob.sees_and_hears()
+    answers = await bob.page.evaluate("openedPeers.map(({ localDescription }) => localDescription?.sdp ?? '').join('')")
+    assert "rrtr" in answers, "Bob's browser does not tell its clock, and so never learns its round trip"
     road.turn_bad()
     # The first losses teach Bob's jitter buffer and the plane what kind of network this is.
     await picture(bob, frames=FRAMES)
@@ -96,14 +97,15 @@ async def test_a_call_over_loss_jitter_and_reordering_stays_smooth_and_does_not_
     before = await picture(bob)
     heard = await one_of(bob, "inbound-rtp", "audio")
     looks: list[Look] = []
-    while len(looks) < LOOKS and sum(each.smooth for each in looks) < SMOOTH_LOOKS:
+    while len(looks) < LOOKS and sum(each.calm for each in looks) < CALM_LOOKS:
         looks.append(await look(bob))
-        assert looks[-1].frozen_s < LONGEST_S or looks[-1].disturbed, looks
+        assert looks[-1].smooth or not looks[-1].calm, looks
+        assert looks[-1].frozen_s < LONGEST_S, looks
     counters, path_now = await road.counters() - started, road.proxy.counts()["up"]
     after = await picture(bob)
     heard_now = await one_of(bob, "inbound-rtp", "audio")
 
-    assert sum(each.smooth for each in looks) == SMOOTH_LOOKS, looks
+    assert sum(each.smooth for each in looks) >= CALM_LOOKS, looks
     assert heard_now["packetsReceived"] - heard["packetsReceived"] > 200
 
     came_of = fates(counters)

@@ -13,7 +13,7 @@ from control.shell.fleet import Fleet, FleetSpec
 from tests.fakes.plane_counters import PlaneCounters, plane_counters
 
 PERFECT = Impairment()
-BAD = Impairment(loss=0.03, delay_s=0.01, jitter_s=0.02)
+BAD = Impairment(loss=0.03, jitter_s=0.02)
 """3 % loss, 20 ms of jitter, and the reordering that it makes of packets sent closer together than that."""
 
 FATES = ("resent", "resend-repeated", "resend-over-budget", "resend-awaited", "resend-unknown")

@@ -86,6 +86,7 @@ class Twins:
             self.pause: 2,
             self.reports: 4,
             self.transport_feedback: 6,
+            self.reference_time: 2,
             self.rtx: 4,
             self.strange: 4,
             self.new_ssrc: 1,
@@ -251,6 +252,15 @@ class Twins:
                     delay_since_sr=rng.randrange(6000),
                 )
                 self.each("rtcp", peer, rtcp.receiver_report(1, [block]))
+
+    def reference_time(self) -> None:
+        """A viewer tells its clock, now and then twice in a compound or among blocks of other kinds."""
+        rng = self.rng
+        one = rtcp.reference_time(sender=rng.getrandbits(32), ntp=rng.getrandbits(64))
+        words = rng.randrange(4)
+        other = bytes((rng.randrange(8), 0, 0, words)) + rng.randbytes(4 * words)
+        mixed = bytes((0x80, rtcp.XR, 0, 5 + words)) + one[4:8] + rng.choice((other + one[8:], one[8:] + other))
+        self.each("rtcp", rng.choice(self.viewers), rng.choice((one, mixed, one + mixed, mixed[:-4])))
 
     def strange(self) -> None:
         """What no honest peer sends: noise, bits flipped, broken compounds, another's address, a BYE."""

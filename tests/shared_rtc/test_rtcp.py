@@ -74,6 +74,7 @@ def test_cname_is_read_back(cname: str, ssrc: int) -> None:
         (rtcp.full_intra_request(sender=1, media=2, command=300), rtcp.FullIntraRequest(sender=1, media=(2,))),
         (rtcp.bye([3, 4]), rtcp.Bye(ssrcs=(3, 4))),
         (rtcp.bye([]), rtcp.Bye(ssrcs=())),
+        (rtcp.reference_time(sender=7, ntp=(1 << 64) - 1), rtcp.ReferenceTime(ssrc=7, ntp=(1 << 64) - 1)),
     ],
 )
 def test_small_packets_are_read_back(built: bytes, expected: rtcp.RtcpPacket) -> None:
@@ -132,12 +133,30 @@ def test_padded_transport_cc_costs_nothing_around_it() -> None:
         b"\xa0\xc9\x00\x00",
         b"\x81\xca\x00\x02\x00\x00\x00\x01\x01\xff\x61\x61",
         b"\x81\xcd\x00\x00",
+        b"\x80\xcf\x00\x00",
+        b"\x80\xcf\x00\x02\x00\x00\x00\x01\x04\x00\x00\x02",
+        b"\xa0\xcf\x00\x02\x00\x00\x00\x01\x04\x00\x00\x02",
         rtcp.receiver_report(1, [BLOCK])[:-1],
     ],
 )
 def test_broken_compounds_are_refused(compound: bytes) -> None:
     with pytest.raises(BadPacket):
         rtcp.parse(compound)
+
+
+def test_reference_time_is_found_among_other_blocks_of_an_extended_report() -> None:
+    ours = rtcp.reference_time(sender=7, ntp=5 << 32)[8:]
+    statistics = b"\x06\xe0\x00\x01\x00\x00\x00\x02"
+    odd = b"\x04\x00\x00\x01\x00\x00\x00\x00"  # of the right kind and the wrong length
+    body = (7).to_bytes(4, "big") + statistics + odd + ours + statistics
+    compound = bytes((0x80, rtcp.XR)) + (len(body) // 4).to_bytes(2, "big") + body
+    assert rtcp.parse(compound) == [rtcp.ReferenceTime(ssrc=7, ntp=5 << 32)]
+
+
+def test_answer_to_a_reference_time_is_laid_out_as_the_rfc_has_it() -> None:
+    built = rtcp.since_reference(sender=9, reference=rtcp.ReferenceTime(ssrc=7, ntp=0x1122334455667788), delay=3)
+    assert built.hex(" ", 4) == "80cf0005 00000009 05000003 00000007 33445566 00000003"
+    assert rtcp.parse(built) == [rtcp.Unread(packet_type=rtcp.XR, count=0)]
 
 
 def test_nack_of_more_than_a_cache_holds_is_refused() -> None:

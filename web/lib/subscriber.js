@@ -6,6 +6,7 @@
  */
 
 import { Emitter } from "./emitter.js";
+import { withReferenceTimes } from "./reference-times.js";
 
 export class Subscriber extends Emitter {
   #carried = new Map(); // mid -> {publication, generation}; a new generation on the same m-line is another stream
@@ -28,8 +29,17 @@ export class Subscriber extends Emitter {
     if (this.pc.signalingState === "closed") return;
     await this.pc.setRemoteDescription({ type: "offer", sdp });
     this.#tellChanges(tracks);
-    await this.pc.setLocalDescription();
+    await this.#setAnswer(sdp);
     this.send("subscribe-answer", { sdp: this.pc.localDescription.sdp, negotiation });
+  }
+
+  async #setAnswer(offer) {
+    const answer = await this.pc.createAnswer();
+    try {
+      await this.pc.setLocalDescription({ type: "answer", sdp: withReferenceTimes(answer.sdp, offer) });
+    } catch {
+      await this.pc.setLocalDescription(answer); // a browser that lets nobody touch its answers
+    }
   }
 
   /** Told before the answer goes out, so that whoever watches frames sees the very first one. */

@@ -248,7 +248,7 @@ cdef void consumer_nack(Engine *engine, Consumer *consumer, uint16_t sequence, d
 
 cdef int resend_ask(Consumer *consumer, int64_t out_index, double now) noexcept nogil:
     """-1: send it; else why not. Once per round trip, and within a budget; as sfu.core.retransmit."""
-    cdef double wait = fmin(fmax(consumer.rtt_s if consumer.has_rtt else 0.05, 0.02), 0.5)
+    cdef double wait = fmin(fmax(consumer.least_rtt_s if consumer.has_rtt else 0.05, 0.02), 0.5)
     cdef Resent *last
     if consumer.resents == NULL:
         # Made on the first NACK: most consumers never send one.
@@ -322,8 +322,12 @@ cdef void consumer_reported(Consumer *consumer, const uint8_t *block, double now
         return
     for at in range(min(consumer.reports, <int>KEPT_REPORTS)):
         if consumer.report_ntp[at] == last_sr:
-            consumer.has_rtt = True
             consumer.rtt_s = fmax(0.0, now - consumer.report_at[at] - read32(block + 20) / 65536.0)
+            if not consumer.has_rtt or consumer.rtt_s < consumer.least_rtt_s:
+                consumer.least_rtt_s = consumer.rtt_s
+            else:
+                consumer.least_rtt_s += (consumer.rtt_s - consumer.least_rtt_s) / 8
+            consumer.has_rtt = True
 
 
 cdef double consumer_report(Engine *engine, Consumer *consumer, double now) noexcept nogil:

@@ -1,4 +1,4 @@
-# Datagrams of media by kind, RTCP read and written (RFC 3550, 4585, 5104, REMB draft); as sfu.plane.feedback.
+# Datagrams of media by kind, RTCP read and written (RFC 3550, 3611, 4585, 5104, REMB draft); as sfu.plane.feedback.
 
 cdef inline void rtcp_head(uint8_t *out, int count, int packet_type, int length) noexcept nogil:
     out[0] = <uint8_t>(0x80 | count)
@@ -57,7 +57,26 @@ cdef bint rtcp_readable(int packet_type, int count, const uint8_t *body, int len
             return False
         if count == 15 and length >= 12 and memcmp(body + 8, b"REMB", 4) == 0:
             return length >= 16 and length >= 16 + 4 * body[12]
+    if packet_type == 207:
+        return reference_time(body, length) >= 0
     return True
+
+
+cdef int reference_time(const uint8_t *body, int length) noexcept nogil:
+    """Where the first reference time of an extended report begins (RFC 3611 section 4.4): 0 without one, -1 broken."""
+    cdef int position = 4, end
+    if length < 4:
+        return -1
+    while position < length:
+        if position + 4 > length:
+            return -1
+        end = position + 4 + 4 * read16(body + position + 2)
+        if end > length:
+            return -1
+        if body[position] == 4 and end == position + 12:
+            return position + 4
+        position = end
+    return 0
 
 
 cdef bint sdes_readable(int count, const uint8_t *body, int length) noexcept nogil:
@@ -128,6 +147,12 @@ cdef void handle_rtcp(Engine *engine, Peer *peer, const uint8_t *data, int size,
         length = 4 + 4 * read16(data + position + 2)
         rtcp_one(engine, peer, data[position + 1], data[position] & 0x1F, data + position + 4, body_length(data + position, length), now)
         position += length
+    position = 0
+    while position < size:
+        length = 4 + 4 * read16(data + position + 2)
+        if data[position + 1] == 207 and since_reference(engine, peer, data + position + 4, body_length(data + position, length)):
+            return
+        position += length
 
 
 cdef void rtcp_one(Engine *engine, Peer *peer, int packet_type, int count, const uint8_t *body, int length, double now) noexcept nogil:
@@ -150,6 +175,22 @@ cdef void rtcp_one(Engine *engine, Peer *peer, int packet_type, int count, const
         # The media SSRC of the head is unused; each entry names its own (RFC 5104 section 4.3.1.2).
         for at in range(8, length - 7, 8):
             picture_loss(engine, peer, read32(body + at), now)
+
+
+cdef bint since_reference(Engine *engine, Peer *peer, const uint8_t *body, int length) noexcept nogil:
+    """Answer a reference time at once (RFC 3611 section 4.5); False when there is none."""
+    cdef uint8_t out[24]
+    cdef int at = reference_time(body, length)
+    if at <= 0:
+        return False
+    rtcp_head(out, 0, 207, 24)
+    write32(out + 4, engine.ssrc)
+    write32(out + 8, 5 << 24 | 3)
+    write32(out + 12, read32(body))
+    write32(out + 16, <uint32_t>(read64(body + at) >> 16))
+    write32(out + 20, 0)
+    peer_send_rtcp(engine, peer, out, 24)
+    return True
 
 
 cdef void sender_report(Peer *peer, const uint8_t *body, double now) noexcept nogil:

@@ -300,6 +300,7 @@ cdef struct Consumer:
     int reports
     bint has_rtt
     double rtt_s
+    double least_rtt_s          # without the path's jitter
     int64_t sent
     int64_t sent_bytes
     int64_t octets

@@ -107,12 +107,13 @@ cdef int missing_find(Missing *missing, int64_t index) noexcept nogil:
 cdef void missing_arrived(Missing *missing, int64_t index, bint original, double now) noexcept nogil:
     """A packet came. `original`: it can't be the answer to our asking."""
     cdef int at = missing_find(missing, index)
-    cdef double late_s = 0.0, took_s
+    cdef double late_s = 0.0, took_s, weight
     if at < 0:
         return
-    if not original and missing.open[at].tries == 1:
+    if not original and missing.open[at].tries > 0:
         took_s = fmin(now - missing.open[at].asked_at, 0.4)
-        missing.answer_s = took_s if missing.answer_s == 0.0 else missing.answer_s + (took_s - missing.answer_s) / 8
+        weight = 1.0 / 8 if missing.open[at].tries == 1 else 1.0 / 32
+        missing.answer_s = took_s if missing.answer_s == 0.0 else missing.answer_s + (took_s - missing.answer_s) * weight
     if original or missing.open[at].tries == 0:
         late_s = now - missing.open[at].missed_at
     if late_s > missing.reorder_s:
@@ -136,6 +137,7 @@ cdef int missing_due(Missing *missing, double now, uint16_t *sequences) noexcept
     """The numbers to ask for now, in order; those tried often enough are given up."""
     cdef int at, kept = 0, asking = 0
     cdef Wanted *wanted
+    cdef double step_s
     for at in range(missing.count):
         wanted = &missing.open[at]
         if wanted.next_at <= now:
@@ -143,9 +145,10 @@ cdef int missing_due(Missing *missing, double now, uint16_t *sequences) noexcept
                 continue
             if wanted.tries == 0:
                 missing.asked += 1
+                wanted.asked_at = now
+            step_s = 0.04 if missing.answer_s == 0.0 else fmax(missing.answer_s * 1.5, 0.02)
+            wanted.next_at = now + fmax(fmin(step_s * (1 + wanted.tries * 0.5), 0.2), step_s)
             wanted.tries += 1
-            wanted.next_at = now + fmax(fmin(0.04 * wanted.tries, 0.2), missing.answer_s * 1.5)
-            wanted.asked_at = now
             sequences[asking] = <uint16_t>wanted.index
             asking += 1
         missing.open[kept] = wanted[0]

@@ -107,6 +107,7 @@ def test_transport_wide_numbers_are_offered_everywhere_under_one_id_and_taken_on
     for offered in offer.description.media:
         assert offered.extension_id(ExtensionUri.TRANSPORT_CC) == 5
         assert "transport-cc" in offered.codecs[0].feedback
+        assert ("rrtr" in offered.codecs[0].feedback) == (offered.kind == "video")
     answer = browser_answer(offer)
     silent = tuple(replace(codec, feedback=("nack",)) for codec in answer.media[1].codecs)
     answered = negotiation.answer(1, replace(answer, media=(answer.media[0], replace(answer.media[1], codecs=silent))))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 
 import pytest
 
-from sfu.core.missing import MAX_MISSING, MAX_REORDER_S, MAX_TRIES, MissingPackets
+from sfu.core.missing import MAX_MISSING, MAX_REORDER_S, MAX_RETRY_WAIT_S, MAX_TRIES, MissingPackets
 
 
 def test_a_gap_is_asked_for_at_once_and_again_until_it_is_filled() -> None:
@@ -17,8 +18,38 @@ def test_a_gap_is_asked_for_at_once_and_again_until_it_is_filled() -> None:
     assert missing.arrived(6, original=False, now=0.03)
     assert missing.due(now=0.04) == [5, 7]
     assert missing.due(now=0.1) == []
-    assert missing.due(now=0.12) == [5, 7]
+    assert missing.due(now=0.11) == [5, 7]
     assert missing.asked == 3
+
+
+@pytest.mark.parametrize(("took_s", "step_s"), [(0.004, 0.02), (0.02, 0.03), (0.1, 0.15)])
+def test_retries_keep_the_pace_of_the_answers(took_s: float, step_s: float) -> None:
+    missing = MissingPackets()
+    missing.gap(4, 5, now=0.0)
+    missing.due(now=0.0)
+    assert missing.arrived(4, original=False, now=took_s)
+    missing.gap(5, 6, now=1.0)
+    asked_ms = [ms for ms in range(1000, 3000) if missing.due(now=ms / 1000)]
+    assert len(asked_ms) == MAX_TRIES
+    waits_s = [(later - earlier) / 1000 for earlier, later in itertools.pairwise(asked_ms)]
+    assert waits_s[0] == pytest.approx(step_s, abs=0.0011)
+    assert waits_s[1] == pytest.approx(max(min(1.5 * step_s, MAX_RETRY_WAIT_S), step_s), abs=0.0011)
+    assert max(waits_s) <= max(MAX_RETRY_WAIT_S, step_s) + 0.0011
+
+
+@pytest.mark.parametrize(("before_s", "now_s"), [(None, 0.15), (0.03, 0.3), (0.3, 0.03)])
+def test_a_round_trip_longer_than_the_pace_is_learned_too(before_s: float | None, now_s: float) -> None:
+    """Each ask is answered after the round trip; the first answer counts, further ones come in vain."""
+    missing = MissingPackets()
+    for index in range(400):
+        took_s = before_s if before_s is not None and index < 100 else now_s
+        missing.gap(index, index + 1, now=float(index))
+        asks = [ms for ms in range(round(took_s * 1000)) if missing.due(now=index + ms / 1000)]
+        missing.arrived(index, original=False, now=index + took_s)
+        # However wrong the pace is at first, that makes no flood of it.
+        assert len(asks) <= 6
+    assert missing.answer_s == pytest.approx(now_s, rel=0.05)
+    assert asks == [0]
 
 
 def test_packet_is_given_up_after_its_tries() -> None:

@@ -73,6 +73,20 @@ def test_round_trip_is_what_was_not_spent_at_the_receiver() -> None:
     assert trip.rtt_s == pytest.approx(0.2), "an echo of what we never sent is ignored"
 
 
+def test_least_round_trip_leaves_the_jitter_out() -> None:
+    trip = RoundTrip()
+    for number, took_s in enumerate((0.05, 0.02, 0.06, 0.05, 0.06)):
+        trip.report_sent(number + 1 << 16, now=10.0 * number)
+        trip.echoed(number + 1, 0, now=10.0 * number + took_s)
+    assert trip.rtt_s == pytest.approx(0.06)
+    assert trip.least_s is not None
+    assert 0.02 < trip.least_s < 0.035
+    for number in range(10, 60):
+        trip.report_sent(number << 16, now=10.0 * number)
+        trip.echoed(number, 0, now=10.0 * number + 0.2)
+    assert trip.least_s == pytest.approx(0.2, rel=0.01), "the path became longer"
+
+
 def test_old_reports_are_forgotten() -> None:
     trip = RoundTrip()
     for number in range(1, 100):

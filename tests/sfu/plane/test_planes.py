@@ -528,6 +528,14 @@ def test_round_trip_comes_from_the_echo(rig: Rig) -> None:
     assert consumer.fraction_lost == 0.25
 
 
+def test_a_reference_time_is_answered_at_once_and_once_a_compound(rig: Rig) -> None:
+    times = [rtcp.reference_time(sender=number, ntp=number << 32 | 5 << 16) for number in (77, 78)]
+    rig.rtcp(2, rtcp.receiver_report(77, []) + times[0] + times[1])
+    (answer,) = [compound for peer, compound in rig.plain if peer == 2]
+    assert answer[:2] == bytes((0x80, rtcp.XR))
+    assert answer[8:].hex(" ", 4) == "05000003 0000004d 004d0005 00000000"
+
+
 def test_silence_and_return_are_told(rig: Rig) -> None:
     frame(rig, 0, key=True)
     rig.run_until(100.0 + SILENT_AFTER_S + 0.3)
