@@ -193,11 +193,18 @@ def _packets_per_send(first: PeerStats, last: PeerStats) -> float | None:
 
 
 def median(rounds: Sequence[RelayFigures]) -> RelayFigures:
-    """Of each figure by itself; words, drops and histograms are those of the round with the median CPU per packet."""
+    """Of each figure by itself; words, drops and histograms are those of the round with the median CPU per packet.
+
+    User and system time are parts of that median, divided as those of all rounds together are: their own medians would
+    not add up to it.
+    """
     middle = sorted(rounds, key=lambda one: one.cpu_us_per_packet)[(len(rounds) - 1) // 2]
     numbers = {}
     for one in fields(RelayFigures):
         values = [getattr(figures, one.name) for figures in rounds]
         if all(isinstance(value, float) for value in values):
             numbers[one.name] = statistics.median(values)
-    return replace(middle, **numbers)
+    told = replace(middle, **numbers)
+    user, whole = sum(one.cpu_us_user for one in rounds), sum(one.cpu_us_user + one.cpu_us_sys for one in rounds)
+    user_us = told.cpu_us_per_packet * user / whole if whole else 0.0
+    return replace(told, cpu_us_user=user_us, cpu_us_sys=told.cpu_us_per_packet - user_us)

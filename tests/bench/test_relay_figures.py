@@ -114,6 +114,17 @@ def test_json_has_the_keys_that_were_promised() -> None:
     assert set(promised.split()) <= set(told(*two_readings()))
 
 
+def test_user_and_system_time_of_rounds_add_up_to_the_median() -> None:
+    first, last = two_readings(forwarded=1000)
+    base = figures(first, last, workload="w", server="s", profile="p", subscribers=2, lost=0.0, rss_bytes=0, verified=7)
+    split = ((1.0, 4.0), (4.0, 1.5), (3.0, 3.0))
+    rounds = [replace(base, cpu_us_per_packet=u + s, cpu_us_user=u, cpu_us_sys=s) for u, s in split]
+    middle = median(rounds)
+    assert middle.cpu_us_per_packet == 5.5
+    assert middle.cpu_us_user == pytest.approx(5.5 * 8 / 16.5)
+    assert middle.cpu_us_user + middle.cpu_us_sys == pytest.approx(5.5)
+
+
 def test_medians_are_of_each_figure_by_itself() -> None:
     first, last = two_readings(forwarded=1000)
     base = figures(first, last, workload="w", server="s", profile="p", subscribers=2, lost=0.0, rss_bytes=0, verified=7)

@@ -26,7 +26,9 @@ from shared.scaling_records import AUTOSCALER, ScalingState
 from shared.store import Store
 from tests.fakes.scaling_rig import Sfu
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
+OUTAGE_S = float(os.environ.get("SLUICE_TEST_OUTAGE_S", "5"))
+"""How long Redis is away: longer than a lease lasts."""
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(240 + 2 * OUTAGE_S)]
 WITHIN_S = 90.0
 """For whatever must come about; the machine may be busy with anything."""
 SETTINGS = """
@@ -263,7 +265,7 @@ async def outage(it: World, keeps_its_data: bool) -> None:
     else:
         await it.redis.stop()
     try:
-        await asyncio.sleep(5.0)  # the outage itself, not a wait for anything
+        await asyncio.sleep(OUTAGE_S)  # the outage itself, not a wait for anything
     finally:
         if keeps_its_data:
             os.kill(it.redis.pid, signal.SIGCONT)  # type: ignore[arg-type]

@@ -22,6 +22,7 @@ MEDIA = Dashboard(
                         Query(expr="8 * " + rate("sluice_sfu_media_bytes_in_total"), legend="in"),
                     ),
                     unit="bps",
+                    width=6,
                     help="Media datagrams of all SFUs.",
                 ),
                 Panel(
@@ -32,7 +33,23 @@ MEDIA = Dashboard(
                         Query(expr=rate("sluice_sfu_media_forwarded_total"), legend="forwarded"),
                     ),
                     unit="pps",
+                    width=6,
                     help="Datagrams, and RTP packets sent to consumers.",
+                ),
+                Panel(
+                    title="Forwarding delay",
+                    queries=(
+                        Query(
+                            expr="histogram_quantile(0.99, sum by (le, instance) "
+                            "(rate(sluice_sfu_forwarding_delay_seconds_bucket[$__rate_interval])))",
+                            legend="{{instance}}",
+                        ),
+                    ),
+                    unit="s",
+                    steps=((0.01, AMBER), (0.02, RED)),
+                    width=6,
+                    help="Of 100 packets, 99 leave the SFU sooner after they came. Grows with the burst of a frame to "
+                    "all its viewers, and steeply when the core is full.",
                 ),
                 Panel(
                     title="Producers and consumers",
@@ -40,6 +57,7 @@ MEDIA = Dashboard(
                         Query(expr="sum(sluice_sfu_producers)", legend="producers"),
                         Query(expr="sum(sluice_sfu_consumers)", legend="consumers"),
                     ),
+                    width=6,
                     help="Publications carried, and forwarded outbound streams.",
                 ),
             ),
