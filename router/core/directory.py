@@ -31,6 +31,8 @@ MAX_LAG_REVISIONS = 120
 """A claim of players is refuted when the SFU has gone on for so many revisions (two minutes) without getting there."""
 MAX_FALSE_CLAIMS = 3
 """After so many refuted claims about one SFU, players are no longer believed about it."""
+MAX_EARLY_CLAIMS = 1024
+"""Claims about SFUs that we don't know yet; the oldest makes place."""
 MAX_TOMBSTONES = 1024
 MAX_SFUS = 16_384
 """Bound on entries; a record beyond it is ignored."""
@@ -107,6 +109,8 @@ class Directory:
     def __init__(self) -> None:
         self._entries: dict[str, _Entry] = {}
         self._tombstones: OrderedDict[str, Version] = OrderedDict()
+        self._early: OrderedDict[str, Version] = OrderedDict()
+        """What players said of SFUs that are not known here: Redis may yet show us a state from before that."""
         self._blind_since: float | None = None
         self._changed: Callable[[str], None] = lambda _: None
 
@@ -131,6 +135,8 @@ class Directory:
                 return []
             heard = now if direct else now - NOT_PLACEABLE_AFTER_S + FIRST_SIGHT_TRUST_S
             entry = self._entries[sfu] = _Entry(state=state, status=status_of(state), heard=heard)
+            if (early := self._early.pop(sfu, None)) is not None:
+                self.claim(sfu, early)
         elif not self._merge(entry, state, now=now):
             return []
         self._changed(sfu)
@@ -176,7 +182,10 @@ class Directory:
         Only a router that lags behind that version heeds it, until the SFU's own newer word.
         """
         entry = self._entries.get(sfu)
-        if entry is None or version <= version_of(entry.state) or entry.false_claims >= MAX_FALSE_CLAIMS:
+        if entry is None:
+            self._keep_claim(sfu, version)
+            return
+        if version <= version_of(entry.state) or entry.false_claims >= MAX_FALSE_CLAIMS:
             return
         incarnation, revision = version_of(entry.state)
         if entry.claim is None:
@@ -287,6 +296,11 @@ class Directory:
         self._judge_claim(entry, new)
         return True
 
+    def _keep_claim(self, sfu: str, version: Version) -> None:
+        self._early[sfu] = max(version, self._early.pop(sfu, version))
+        while len(self._early) > MAX_EARLY_CLAIMS:
+            self._early.popitem(last=False)
+
     @staticmethod
     def _judge_claim(entry: _Entry, version: Version) -> None:
         """The SFU's own word has reached `version`: does it confirm what players said, or refute it?"""
@@ -331,6 +345,8 @@ class Directory:
         if entry is None:
             return []
         self._changed(sfu)
+        if entry.claim is not None:
+            self._keep_claim(sfu, entry.claim.version)
         incarnation, revision = version_of(entry.state)
         self._tombstones[sfu] = (incarnation, _FINAL if final else revision)
         self._tombstones.move_to_end(sfu)

@@ -191,6 +191,33 @@ def test_a_claim_holds_until_the_sfu_has_caught_up(it: Directory) -> None:
     assert it.refusal("s", now=0.0) is None
 
 
+def test_a_claim_about_an_sfu_that_is_not_known_yet_counts_when_redis_shows_an_older_state() -> None:
+    it = Directory()
+    it.claim("s", (1, 9))
+    it.claim("s", (1, 7))
+    it.read_back([state(8)], now=0.5)
+    assert it.refusal("s", now=0.5) is NotPlaceable.TREATED_AS_CORDONED
+    it.read_back([state(9)], now=1.0)
+    assert it.refusal("s", now=1.0) is None, "it has caught up, and was online again by then"
+
+
+def test_a_claim_outlives_an_entry_that_was_lost(it: Directory) -> None:
+    it.claim("s", (1, 9))
+    it.unlink("s", now=1.0)
+    assert it.tick(now=1.0 + module.LOST_AFTER_S)
+    it.hear(state(8), now=5.0, direct=False)
+    assert it.refusal("s", now=5.0) is NotPlaceable.TREATED_AS_CORDONED
+
+
+def test_claims_about_sfus_that_nobody_knows_are_bounded() -> None:
+    it = Directory()
+    for number in range(module.MAX_EARLY_CLAIMS + 1):
+        it.claim(f"s{number}", (1, 9))
+    it.read_back([state(1, sfu="s0"), state(1, sfu="s1")], now=0.5)
+    assert it.refusal("s0", now=0.5) is None, "the oldest made place"
+    assert it.refusal("s1", now=0.5) is NotPlaceable.TREATED_AS_CORDONED
+
+
 def test_a_claim_about_the_past_is_ignored(it: Directory) -> None:
     it.hear(state(9), now=0.0)
     it.claim("s", (1, 9))
