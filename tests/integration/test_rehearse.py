@@ -14,9 +14,9 @@ from tests.fakes.needed import need
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
 
-@pytest.fixture(params=["embedded", "redis"])
+@pytest.fixture
 def server(request: pytest.FixtureRequest) -> list[str]:
-    """Flags for each server in turn."""
+    """Flags for a server: `embedded` or `redis`."""
     if request.param == "embedded":
         return []
     found = shutil.which("redis-server")
@@ -42,6 +42,7 @@ def check_nobody_lost(report: dict[str, object]) -> None:
     assert not [cut for cut in report["cut"] if "silent" not in cut and "stood still" not in cut]  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize("server", ["embedded", "redis"], indirect=True)
 async def test_a_drain_moves_everybody_and_ends_with_status_0(server: list[str]) -> None:
     _, report, _ = await rehearse("drain", "--bots", "6", "--rooms", "2", *server)
     check_nobody_lost(report)
@@ -50,6 +51,7 @@ async def test_a_drain_moves_everybody_and_ends_with_status_0(server: list[str])
     assert (report["producers_at_exit"], report["consumers_at_exit"]) == (0, 0)
 
 
+@pytest.mark.parametrize("server", ["embedded"], indirect=True)
 async def test_a_forced_exit_is_told_and_rejoined_by_everybody(server: list[str]) -> None:
     _, report, _ = await rehearse("exit", "--bots", "6", "--rooms", "2", *server)
     check_nobody_lost(report)
@@ -57,6 +59,7 @@ async def test_a_forced_exit_is_told_and_rejoined_by_everybody(server: list[str]
     assert report["players_moved"] == 0
 
 
+@pytest.mark.parametrize("server", ["redis"], indirect=True)
 async def test_a_roll_replaces_every_sfu_and_evicts_nobody(server: list[str]) -> None:
     _, report, _ = await rehearse("roll", "--bots", "6", "--rooms", "2", *server)
     check_nobody_lost(report)
