@@ -327,6 +327,16 @@ def test_whoever_uncordons_it_before_the_next_tick_has_the_last_word_too() -> No
     assert it.sfus[node].by == ""
 
 
+def test_what_an_sfu_said_that_is_heard_no_more_takes_no_removal_back() -> None:
+    it, node = draining()
+    it.sfus[node].silent = True
+    it.ticks(5)
+    it.sfus[node].by = ""  # an old record, say, that a router wrote again
+    it.ticks(3)
+    assert not [each for each in it.recorded() if each[0] == "cancelled"]
+    assert [removal.node for removal in it.state.removals] == [node]
+
+
 def test_whoever_drains_the_node_takes_it_over() -> None:
     it, node = draining()
     it.tick()
@@ -401,6 +411,14 @@ def test_a_launch_whose_answer_got_lost_is_not_made_twice() -> None:
     it.ticks(5)
     assert len(it.done("launch")) == 1
     assert it.state.launch is None
+
+
+def test_the_cooldown_starts_again_when_a_node_whose_launch_seemed_to_fail_is_found() -> None:
+    it = rig(load=HOT)
+    it.pool.loses_answers = True
+    it.until(ScaleAction.SCALE_OUT)
+    it.tick()
+    assert it.state.cooldown_left_s == it.settings.cooldown_s
 
 
 def test_a_pool_that_fails_is_asked_for_the_same_node_again() -> None:
@@ -749,6 +767,16 @@ def test_a_pool_that_is_not_known_changes_nothing(trouble: str) -> None:
     assert it.journal == []
 
 
+def test_a_tick_in_which_the_pool_is_not_known_ends_the_quiet_streak() -> None:
+    it = rig(load=QUIET, nodes=5)
+    it.ticks(19)
+    it.pool.down = True
+    it.tick()
+    it.pool.down = False
+    assert it.tick().figures.quiet_ticks == 1
+    assert it.journal == []
+
+
 def test_a_node_that_is_listed_twice_is_not_acted_on() -> None:
     it = rig(load=QUIET, nodes=5)
     it.pool.nodes["again"] = it.pool.nodes["s1"]
@@ -819,6 +847,15 @@ def test_a_late_first_tick_of_a_new_leader_starts_the_streaks_anew() -> None:
     it.ticks(19)
     it.new_leader("b")
     it.pass_time(600)
+    assert it.tick().figures.quiet_ticks == 1
+
+
+def test_a_clock_that_went_back_between_two_leaders_starts_the_streaks_anew() -> None:
+    it = rig(load=QUIET)
+    it.ticks(19)
+    it.new_leader("b")
+    it.clock_error_s = -3600.0
+    it.pass_time(1.0)
     assert it.tick().figures.quiet_ticks == 1
 
 
