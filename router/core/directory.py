@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from router.core.facts import Cordoned, Fact, Gone, GoneReason, Uncordoned
@@ -74,6 +74,17 @@ class Claim:
     """The SFU's own revision at which the claim has proved false; bounds what a lying player can do."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Early:
+    """What players have said of an SFU that is not known, or not known any more."""
+
+    version: Version | None = None
+    """Said while it was not known."""
+    claim: Claim | None = None
+    """Said before it was lost; its term goes on when the SFU is back."""
+    false_claims: int = 0
+
+
 @dataclass(slots=True)
 class _Entry:
     state: SfuState
@@ -109,7 +120,7 @@ class Directory:
     def __init__(self) -> None:
         self._entries: dict[str, _Entry] = {}
         self._tombstones: OrderedDict[str, Version] = OrderedDict()
-        self._early: OrderedDict[str, Version] = OrderedDict()
+        self._early: OrderedDict[str, _Early] = OrderedDict()
         """What players said of SFUs that are not known here: Redis may yet show us a state from before that."""
         self._blind_since: float | None = None
         self._changed: Callable[[str], None] = lambda _: None
@@ -136,7 +147,10 @@ class Directory:
             heard = now if direct else now - NOT_PLACEABLE_AFTER_S + FIRST_SIGHT_TRUST_S
             entry = self._entries[sfu] = _Entry(state=state, status=status_of(state), heard=heard)
             if (early := self._early.pop(sfu, None)) is not None:
-                self.claim(sfu, early)
+                entry.claim, entry.false_claims = early.claim, early.false_claims
+                self._judge_claim(entry, version_of(state))
+                if early.version is not None:
+                    self.claim(sfu, early.version)
         elif not self._merge(entry, state, now=now):
             return []
         self._changed(sfu)
@@ -183,7 +197,9 @@ class Directory:
         """
         entry = self._entries.get(sfu)
         if entry is None:
-            self._keep_claim(sfu, version)
+            if version > (0, 0):  # nothing is claimed by less
+                early = self._early.get(sfu, _Early())
+                self._keep(sfu, replace(early, version=max(version, early.version or version)))
             return
         if version <= version_of(entry.state) or entry.false_claims >= MAX_FALSE_CLAIMS:
             return
@@ -296,8 +312,9 @@ class Directory:
         self._judge_claim(entry, new)
         return True
 
-    def _keep_claim(self, sfu: str, version: Version) -> None:
-        self._early[sfu] = max(version, self._early.pop(sfu, version))
+    def _keep(self, sfu: str, early: _Early) -> None:
+        self._early[sfu] = early
+        self._early.move_to_end(sfu)
         while len(self._early) > MAX_EARLY_CLAIMS:
             self._early.popitem(last=False)
 
@@ -345,8 +362,8 @@ class Directory:
         if entry is None:
             return []
         self._changed(sfu)
-        if entry.claim is not None:
-            self._keep_claim(sfu, entry.claim.version)
+        if not final and (entry.claim is not None or entry.false_claims):
+            self._keep(sfu, _Early(claim=entry.claim, false_claims=entry.false_claims))
         incarnation, revision = version_of(entry.state)
         self._tombstones[sfu] = (incarnation, _FINAL if final else revision)
         self._tombstones.move_to_end(sfu)

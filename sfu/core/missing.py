@@ -8,17 +8,21 @@ RETRY_S = 0.04
 MIN_RETRY_S = 0.02
 """Pace of retries at least, however soon answers came."""
 
-RETRY_GROWTH = 0.5
-"""By this part of the pace each further try of a packet waits longer: a round trip that has grown is not flooded."""
+RETRY_GROWTH = 1.5
+"""Each further try of a packet waits so many times longer: a round trip that has grown is not flooded."""
 
 MAX_RETRY_WAIT_S = 0.2
 ANSWER_MARGIN = 1.5
 """A retry waits at least this many times what answers took so far: one that is under way is not asked for again."""
 
 MAX_ANSWER_S = 0.4
-ANSWER_WEIGHT, DOUBTFUL_WEIGHT = 1 / 8, 1 / 32
-"""Of an answer's time in the mean; of one that may as well answer a later try (Karn's ambiguity). It counts from the
-first try then: left out, a round trip longer than the pace would never be learned."""
+ANSWER_WEIGHT = 1 / 8
+"""Of an answer's time in the mean."""
+
+DOUBTS = 6
+"""An answer after several tries may be any one's (Karn's ambiguity) and teaches nothing, or the waits for what was lost
+would lengthen the pace, and the pace the waits. So many in a row without one to a first try are another matter: loss
+always leaves some of those, a round trip longer than the pace leaves none. Then they count, from the first try on."""
 
 MAX_TRIES = 10
 LOOK_S = 0.01
@@ -46,11 +50,13 @@ class MissingPackets:
     as long as those took, `reorder_s`, so that jitter alone asks for nothing.
     """
 
-    __slots__ = ("_open", "answer_s", "asked", "recovered", "reorder_s")
+    __slots__ = ("_doubted_at", "_doubts", "_open", "answer_s", "asked", "recovered", "reorder_s")
 
     def __init__(self) -> None:
         # index -> [tries, when to ask next, when it was missed, when it was first asked for]
         self._open: dict[int, list[float]] = {}
+        self._doubts = 0
+        self._doubted_at = -1.0
         self.reorder_s = 0.0
         self.answer_s = 0.0
         """Smoothed time from asking to the answer; 0 before the first."""
@@ -80,15 +86,25 @@ class MissingPackets:
             return False
         self.recovered += 1
         if not original and entry[0] > 0:
-            took_s = min(now - entry[3], MAX_ANSWER_S)
-            weight = ANSWER_WEIGHT if entry[0] == 1 else DOUBTFUL_WEIGHT
-            self.answer_s = took_s if self.answer_s == 0.0 else self.answer_s + (took_s - self.answer_s) * weight
+            self._answered(entry, now=now)
         late_s = now - entry[2] if original or entry[0] == 0 else 0.0
         if late_s > self.reorder_s:
             self.reorder_s = min(late_s * REORDER_MARGIN, MAX_REORDER_S)
         else:
             self.reorder_s -= self.reorder_s * FORGETTING
         return True
+
+    def _answered(self, entry: list[float], *, now: float) -> None:
+        if entry[0] == 1:
+            self._doubts = 0
+        elif entry[3] != self._doubted_at:  # one question may have been for many packets
+            self._doubted_at = entry[3]
+            self._doubts = min(self._doubts + 1, DOUBTS)
+        else:
+            return
+        if entry[0] == 1 or self._doubts == DOUBTS:
+            took_s = min(now - entry[3], MAX_ANSWER_S)
+            self.answer_s = took_s if self.answer_s == 0.0 else self.answer_s + (took_s - self.answer_s) * ANSWER_WEIGHT
 
     def forget_before(self, index: int) -> None:
         """A key frame began at `index`: nobody needs what came before it."""
@@ -99,7 +115,7 @@ class MissingPackets:
         """The packets to ask for now, in order; those tried often enough are given up."""
         asking = []
         for index, entry in list(self._open.items()):
-            tries, next_at, _, _ = entry
+            tries, next_at = entry[0], entry[1]
             if next_at > now:
                 continue
             if tries >= MAX_TRIES:
@@ -110,6 +126,6 @@ class MissingPackets:
                 entry[3] = now
             entry[0] = tries + 1
             step_s = RETRY_S if self.answer_s == 0.0 else max(self.answer_s * ANSWER_MARGIN, MIN_RETRY_S)
-            entry[1] = now + max(min(step_s * (1 + tries * RETRY_GROWTH), MAX_RETRY_WAIT_S), step_s)
+            entry[1] = now + max(min(step_s * RETRY_GROWTH**tries, MAX_RETRY_WAIT_S), step_s)
             asking.append(index)
         return sorted(asking)

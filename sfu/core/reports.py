@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import deque
+
 from shared.rtc.rtcp import ReportBlock
 from shared.rtc.rtp import sequence_delta, timestamp_delta
 
@@ -132,19 +134,18 @@ class RoundTrip:
     """Sender reports remembered; a receiver echoes the last one or the one before."""
 
     def __init__(self) -> None:
-        self._sent: dict[int, float] = {}
+        self._sent: deque[tuple[int, float]] = deque(maxlen=self.KEPT)
         self.rtt_s: float | None = None
         """By the last echo; None before the first."""
         self.least_s: float | None = None
         """The path's own, without its jitter: falls with any echo at once, rises slowly."""
 
     def report_sent(self, ntp: int, *, now: float) -> None:
-        self._sent[ntp >> 16 & 0xFFFFFFFF] = now
-        if len(self._sent) > self.KEPT:
-            del self._sent[next(iter(self._sent))]
+        self._sent.appendleft((ntp >> 16 & 0xFFFFFFFF, now))
 
     def echoed(self, last_sr: int, delay_since_sr: int, *, now: float) -> None:
-        sent_at = self._sent.get(last_sr)
+        # A publisher may repeat an NTP time, and ours is made of its: the newest is meant.
+        sent_at = next((at for ntp, at in self._sent if ntp == last_sr), None)
         if sent_at is not None:
             self.rtt_s = max(0.0, now - sent_at - delay_since_sr / 65536)
             if self.least_s is None or self.rtt_s < self.least_s:

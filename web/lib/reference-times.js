@@ -15,10 +15,13 @@ export function withReferenceTimes(answer, offer) {
     const [, payloadType, feedback] = FEEDBACK.exec(line) ?? [];
     if (feedback === "rrtr") offered.add(payloadType);
   }
+  for (const line of answer.split(/\r?\n/)) {
+    const [, payloadType, feedback] = FEEDBACK.exec(line) ?? [];
+    if (feedback === "rrtr") offered.delete(payloadType); // the browser took it by itself
+  }
   const lines = [];
   for (const line of answer.split("\r\n")) {
     const [, payloadType, feedback] = FEEDBACK.exec(line) ?? [];
-    if (feedback === "rrtr" && offered.has(payloadType)) continue; // it did take it by itself
     lines.push(line);
     if (feedback === "nack" && offered.has(payloadType)) lines.push(`a=rtcp-fb:${payloadType} rrtr`);
   }

@@ -316,11 +316,12 @@ cdef bint consumer_resend(Engine *engine, Consumer *consumer, Packet *packet, Sh
 cdef void consumer_reported(Consumer *consumer, const uint8_t *block, double now) noexcept nogil:
     """A report block about what this consumer sends."""
     cdef uint32_t last_sr = read32(block + 16)
-    cdef int at
+    cdef int back, at
     consumer.fraction_lost = block[4] / 256.0
     if last_sr == 0:
         return
-    for at in range(min(consumer.reports, <int>KEPT_REPORTS)):
+    for back in range(1, min(consumer.reports, <int>KEPT_REPORTS) + 1):
+        at = (consumer.reports - back) % KEPT_REPORTS
         if consumer.report_ntp[at] == last_sr:
             consumer.rtt_s = fmax(0.0, now - consumer.report_at[at] - read32(block + 20) / 65536.0)
             if not consumer.has_rtt or consumer.rtt_s < consumer.least_rtt_s:
@@ -328,6 +329,7 @@ cdef void consumer_reported(Consumer *consumer, const uint8_t *block, double now
             else:
                 consumer.least_rtt_s += (consumer.rtt_s - consumer.least_rtt_s) / 8
             consumer.has_rtt = True
+            return
 
 
 cdef double consumer_report(Engine *engine, Consumer *consumer, double now) noexcept nogil:

@@ -159,13 +159,16 @@ cdef struct Wanted:
     int tries
     double next_at
     double missed_at
-    double asked_at
+    double asked_at             # first
 
 cdef struct Missing:
     Wanted *open
     int count
     double reorder_s
     double answer_s
+    bint doubted                # ever
+    double doubted_at
+    int doubts
     int64_t asked
 
 cdef struct Keyframes:

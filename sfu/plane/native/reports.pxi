@@ -104,16 +104,30 @@ cdef int missing_find(Missing *missing, int64_t index) noexcept nogil:
     return -1
 
 
+cdef void missing_answered(Missing *missing, Wanted *wanted, double now) noexcept nogil:
+    """What the time of an answer teaches; one to a later try, only when there is no other."""
+    cdef double took_s
+    if wanted.tries == 1:
+        missing.doubts = 0
+    elif not missing.doubted or wanted.asked_at != missing.doubted_at:
+        missing.doubted = True
+        missing.doubted_at = wanted.asked_at
+        missing.doubts = min(missing.doubts + 1, 6)
+    else:
+        return
+    if wanted.tries == 1 or missing.doubts == 6:
+        took_s = fmin(now - wanted.asked_at, 0.4)
+        missing.answer_s = took_s if missing.answer_s == 0.0 else missing.answer_s + (took_s - missing.answer_s) * 0.125
+
+
 cdef void missing_arrived(Missing *missing, int64_t index, bint original, double now) noexcept nogil:
     """A packet came. `original`: it can't be the answer to our asking."""
     cdef int at = missing_find(missing, index)
-    cdef double late_s = 0.0, took_s, weight
+    cdef double late_s = 0.0
     if at < 0:
         return
     if not original and missing.open[at].tries > 0:
-        took_s = fmin(now - missing.open[at].asked_at, 0.4)
-        weight = 1.0 / 8 if missing.open[at].tries == 1 else 1.0 / 32
-        missing.answer_s = took_s if missing.answer_s == 0.0 else missing.answer_s + (took_s - missing.answer_s) * weight
+        missing_answered(missing, &missing.open[at], now)
     if original or missing.open[at].tries == 0:
         late_s = now - missing.open[at].missed_at
     if late_s > missing.reorder_s:
@@ -147,7 +161,7 @@ cdef int missing_due(Missing *missing, double now, uint16_t *sequences) noexcept
                 missing.asked += 1
                 wanted.asked_at = now
             step_s = 0.04 if missing.answer_s == 0.0 else fmax(missing.answer_s * 1.5, 0.02)
-            wanted.next_at = now + fmax(fmin(step_s * (1 + wanted.tries * 0.5), 0.2), step_s)
+            wanted.next_at = now + fmax(fmin(step_s * pow(1.5, wanted.tries), 0.2), step_s)
             wanted.tries += 1
             sequences[asking] = <uint16_t>wanted.index
             asking += 1

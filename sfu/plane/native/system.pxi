@@ -3,7 +3,7 @@
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, uintptr_t
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcmp, memcpy, memmove, memset
-from libc.math cimport fabs, floor, fmax, fmin, rint
+from libc.math cimport fabs, floor, fmax, fmin, pow, rint
 
 cdef extern from *:
     """

@@ -209,6 +209,25 @@ def test_a_claim_outlives_an_entry_that_was_lost(it: Directory) -> None:
     assert it.refusal("s", now=5.0) is NotPlaceable.TREATED_AS_CORDONED
 
 
+def test_an_sfu_that_is_lost_and_back_ends_no_term_of_a_false_claim(it: Directory) -> None:
+    it.claim("s", (1 << 50, 1))
+    it.unlink("s", now=1.0)
+    assert it.tick(now=1.0 + module.LOST_AFTER_S)
+    it.hear(state(module.MAX_LAG_REVISIONS), now=5.0)
+    assert it.refusal("s", now=5.0) is NotPlaceable.TREATED_AS_CORDONED
+    it.hear(state(1 + module.MAX_LAG_REVISIONS), now=6.0)
+    assert it.refusal("s", now=6.0) is None
+
+
+def test_names_that_nobody_vouches_for_push_no_claim_out() -> None:
+    it = Directory()
+    it.claim("s", (1, 9))
+    for number in range(2 * module.MAX_EARLY_CLAIMS):
+        it.claim(f"junk{number}", (0, 0))
+    it.hear(state(8), now=0.5)
+    assert it.refusal("s", now=0.5) is NotPlaceable.TREATED_AS_CORDONED
+
+
 def test_claims_about_sfus_that_nobody_knows_are_bounded() -> None:
     it = Directory()
     for number in range(module.MAX_EARLY_CLAIMS + 1):

@@ -87,6 +87,14 @@ def test_least_round_trip_leaves_the_jitter_out() -> None:
     assert trip.least_s == pytest.approx(0.2, rel=0.01), "the path became longer"
 
 
+def test_of_reports_with_the_same_time_the_newest_is_meant() -> None:
+    trip = RoundTrip()
+    for now in (10.0, 11.0, 12.0):
+        trip.report_sent(7 << 16, now=now)
+    trip.echoed(7, 0, now=12.05)
+    assert trip.rtt_s == trip.least_s == pytest.approx(0.05)
+
+
 def test_old_reports_are_forgotten() -> None:
     trip = RoundTrip()
     for number in range(1, 100):
