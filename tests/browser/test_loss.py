@@ -19,13 +19,13 @@ pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session"), py
 
 FRAMES = 100
 """Frames of one look at the picture: four seconds."""
-LOOKS, CALM_LOOKS = 10, 3
-"""Most looks, and how many on a calm machine are enough."""
+LOOKS, SMOOTH_LOOKS = 10, 3
+"""Most looks, and how many in a row must be without a freeze. A quiet machine has none in forty looks; one on which
+others work too makes pauses of its own, and Chromium calls 150 ms beyond the usual a freeze."""
 LONGEST_S = 0.6
-"""Frozen in a look on a machine that is not calm, at most."""
-CALM_MS = 50.0
-"""A machine that keeps an idle process waiting longer than this makes pauses of its own, and Chromium calls 150 ms
-beyond the usual a freeze. Packets lost twice, one in 17 of those that are lost at all, take up to 120 ms of that."""
+"""Frozen in a look at most."""
+CALM_MS = 100.0
+"""A machine that keeps an idle process waiting longer than this may freeze anybody's picture for any time."""
 
 
 @pytest_asyncio.fixture(loop_scope="session")
@@ -80,6 +80,11 @@ async def look(person: Person) -> Look:
     )
 
 
+def smooth(looks: list[Look]) -> bool:
+    """The last few were all without a freeze."""
+    return len(looks) >= SMOOTH_LOOKS and all(each.smooth for each in looks[-SMOOTH_LOOKS:])
+
+
 async def test_a_call_over_loss_jitter_and_reordering_stays_smooth_and_does_not_storm(
     browser: BrowserContext, road: Road
 ) -> None:
@@ -97,15 +102,14 @@ async def test_a_call_over_loss_jitter_and_reordering_stays_smooth_and_does_not_
     before = await picture(bob)
     heard = await one_of(bob, "inbound-rtp", "audio")
     looks: list[Look] = []
-    while len(looks) < LOOKS and sum(each.calm for each in looks) < CALM_LOOKS:
+    while len(looks) < LOOKS and not smooth(looks):
         looks.append(await look(bob))
-        assert looks[-1].smooth or not looks[-1].calm, looks
-        assert looks[-1].frozen_s < LONGEST_S, looks
+        assert looks[-1].frozen_s < LONGEST_S or not looks[-1].calm, looks
     counters, path_now = await road.counters() - started, road.proxy.counts()["up"]
     after = await picture(bob)
     heard_now = await one_of(bob, "inbound-rtp", "audio")
 
-    assert sum(each.smooth for each in looks) >= CALM_LOOKS, looks
+    assert smooth(looks), looks
     assert heard_now["packetsReceived"] - heard["packetsReceived"] > 200
 
     came_of = fates(counters)
