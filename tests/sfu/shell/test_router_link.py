@@ -85,8 +85,8 @@ async def test_a_router_that_is_gone_is_replaced_by_another() -> None:
     first = next(router for router in routers if router.links)
     other = next(router for router in routers if router is not first)
     await first.stop()
-    await until(lambda: bool(other.links))
-    assert links.urls == [other.url]
+    await until(lambda: links.urls == [other.url])
+    assert other.links
     await links.stop()
     await other.stop()
 
