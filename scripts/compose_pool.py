@@ -104,25 +104,31 @@ async def named(node: str) -> str:
 
 
 async def refused(settings: DockerPoolSettings, environ: dict[str, str]) -> None:
-    """What can't be done is an error, and nothing is left behind."""
-    pool = DockerPool(replace(settings, image="sluice:there-is-none"), fleet="nobody", environ=environ)
+    """What can't be done is an error."""
+    await fails(
+        "an image that is not there",
+        replace(settings, image="sluice:there-is-none"),
+        environ,
+        lambda it: it.launch("x"),
+    )
+    await fails(
+        "an engine that is away", replace(settings, docker="unix:///nowhere.sock"), environ, lambda it: it.list()
+    )
+
+
+async def fails(
+    what: str, settings: DockerPoolSettings, environ: dict[str, str], call: Callable[[DockerPool], Awaitable[object]]
+) -> None:
+    """Raises `FleetFailed` unless the call raises `PoolError`."""
+    pool = DockerPool(settings, fleet="nobody", environ=environ)
     try:
-        await pool.launch("first")
+        await call(pool)
     except PoolError as error:
-        step(f"an image that is not there: {error}")
+        step(f"{what}: {error}")
     else:
-        raise FleetFailed(program="the Docker pool", detail="an image that is not there was launched")
+        raise FleetFailed(program="the Docker pool", detail=f"{what} did not show")
     finally:
         await pool.close()
-    nowhere = DockerPool(replace(settings, docker="unix:///nowhere.sock"), fleet="nobody", environ=environ)
-    try:
-        await nowhere.list()
-    except PoolError as error:
-        step(f"an engine that is away: {error}")
-    else:
-        raise FleetFailed(program="the Docker pool", detail="an engine that is away was listed")
-    finally:
-        await nowhere.close()
 
 
 def main() -> int:

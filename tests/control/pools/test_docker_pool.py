@@ -52,6 +52,17 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
     await docker.stop()
 
 
+async def test_a_host_without_any_docker_is_no_empty_pool(
+    world: World, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("DOCKER_HOST", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr("aiodocker.docker._sock_search_paths", [])
+    with pytest.raises(PoolError) as caught:
+        await world.pool(docker="").list()
+    assert caught.value.kind is PoolTrouble.UNREACHABLE
+
+
 async def test_a_launch_makes_a_labelled_container_that_announces_the_port_it_has(world: World) -> None:
     pool = world.pool(stop_grace_s=120.0, version="7", flags=("--gso=false",), network="calls", bind="0.0.0.0")
     node = await pool.launch("a")

@@ -528,6 +528,23 @@ def test_round_trip_comes_from_the_echo(rig: Rig) -> None:
     assert consumer.fraction_lost == 0.25
 
 
+def test_of_sender_reports_with_the_same_time_the_newest_is_meant(rig: Rig) -> None:
+    """A publisher may repeat an NTP time, and what a viewer is sent is made of it."""
+    rig.consume(1, 2, 1)
+    frame(rig, 0, key=True)
+    for second in range(6):
+        rig.run_until(100.05 + second)
+        rig.rtcp(1, rtcp.sender_report(rtcp.SenderReport(ssrc=10, ntp=1 << 40, rtp_timestamp=0, packets=9, octets=9)))
+        rig.run_until(100.15 + second)
+    reports = rig.of(2, rtcp.SenderReport)
+    assert len(reports) == 6
+    assert len({report.ntp >> 20 for report in reports}) == 1, "they do bear one time"
+    last_sr = reports[-1].ntp >> 16 & 0xFFFFFFFF
+    block = rtcp.ReportBlock(ssrc=5001, fraction_lost=0, lost=0, highest=1, jitter=0, last_sr=last_sr, delay_since_sr=0)
+    rig.rtcp(2, rtcp.receiver_report(1, [block]))
+    assert rig.plane.snapshot().consumers[0].rtt_ms == pytest.approx(50.0, abs=5.0)
+
+
 def test_a_reference_time_is_answered_at_once_and_once_a_compound(rig: Rig) -> None:
     times = [rtcp.reference_time(sender=number, ntp=number << 32 | 5 << 16) for number in (77, 78)]
     rig.rtcp(2, rtcp.receiver_report(77, []) + times[0] + times[1])
