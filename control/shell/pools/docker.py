@@ -137,7 +137,7 @@ class DockerPool:
                 self._client = self._aiodocker.Docker(url=self._settings.docker or None)
             except (ValueError, AssertionError) as error:
                 # It asserts that DOCKER_HOST or one of the usual sockets is there.
-                raise OSError(f"there is no Docker to ask: {error or 'no DOCKER_HOST and no socket'}") from None
+                raise OSError(f"there is no Docker to ask: {str(error) or 'no DOCKER_HOST and no socket'}") from None
         return self._client
 
     async def _containers(self, docker: Any) -> Containers:
