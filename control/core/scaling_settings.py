@@ -18,6 +18,9 @@ _WHOLE = ("scale_out_hits", "scale_out_window", "scale_in_ticks", "min_nodes", "
 _CEILINGS = {"egress_ceiling_mbps": MOST_EGRESS_MBPS, "stream_ceiling": MOST_STREAMS}
 LEAST_REPORT_AGE_S = 3.0
 """An SFU reports each second, and two reports may get lost."""
+ORDER_S = 4.0
+"""What comes on top of whole ticks until the SFU has the order [s]: a new leader notices within 1 s that it leads, a
+call to Redis may take 1 s, and the order passes one exchange of a router with Redis, 1 s, and one message."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -126,34 +129,82 @@ def _pool(source: TomlSource) -> PoolTable:
 def _check(settings: ScalingSettings, source: TomlSource) -> None:
     """Raise `BadSetting` for values that can't be, and for those that contradict each other."""
     _check_ranges(settings, source)
+    is_now = _Said(settings, source)
     if settings.scale_in_at >= settings.scale_out_at:
-        raise source.bad("scale_in_at", f"must be under scale_out_at, which is {settings.scale_out_at:g}")
+        raise source.clash(
+            ("scale_in_at", f"must be under {is_now('scale_out_at')}"),
+            ("scale_out_at", f"must be over {is_now('scale_in_at')}"),
+        )
     if settings.scale_out_hits > settings.scale_out_window:
-        raise source.bad("scale_out_hits", f"{settings.scale_out_window} ticks of scale_out_window never hold so many")
+        raise source.clash(
+            ("scale_out_hits", f"must not be over {is_now('scale_out_window')}: so few ticks never hold so many"),
+            ("scale_out_window", f"must not be under {is_now('scale_out_hits')}: so few ticks never hold so many"),
+        )
     if settings.min_nodes > settings.max_nodes:
-        raise source.bad("min_nodes", f"must not be over max_nodes, which is {settings.max_nodes}")
+        raise source.clash(
+            ("min_nodes", f"must not be over {is_now('max_nodes')}"),
+            ("max_nodes", f"must not be under {is_now('min_nodes')}"),
+        )
+    if settings.launch_timeout_s < settings.tick_s:
+        raise source.clash(
+            ("launch_timeout_s", f"must be at least one tick: {is_now('tick_s')}"),
+            ("tick_s", f"must not be over {is_now('launch_timeout_s')}"),
+        )
+    _check_floors(settings, source, is_now)
+    _check_cordon_lease(settings, source, is_now)
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """The value of a key in words, for an error about another one."""
+
+    settings: ScalingSettings
+    source: TomlSource
+
+    def __call__(self, key: str) -> str:
+        return f"{key}, which is {getattr(self.settings, key):g}{'' if key in self.source else ' by default'}"
+
+
+def _check_floors(settings: ScalingSettings, source: TomlSource, is_now: _Said) -> None:
     for index, floor in enumerate(settings.floors):
         if floor.min_nodes > settings.max_nodes:
-            raise source.bad(f"floors.{index}.min_nodes", f"must not be over max_nodes, which is {settings.max_nodes}")
+            raise source.bad(f"floors.{index}.min_nodes", f"must not be over {is_now('max_nodes')}")
         if floor.min_nodes <= settings.min_nodes:
-            raise source.bad(
-                f"floors.{index}.min_nodes", f"never acts: min_nodes keeps {settings.min_nodes} at any time"
-            )
-    _check_cordon_lease(settings, source)
-    if settings.launch_timeout_s < settings.tick_s:
-        raise source.bad("launch_timeout_s", f"must be at least one tick, {settings.tick_s:g}")
+            raise source.bad(f"floors.{index}.min_nodes", f"never acts: at any time there are {is_now('min_nodes')}")
 
 
-def _check_cordon_lease(settings: ScalingSettings, source: TomlSource) -> None:
-    """A cordon must outlive a leader that dies just before it would have renewed it: a third of the lease has passed by
-    then, the leader's own lease ends, the next leader looks for a whole tick, and ticks are a tick apart."""
+def least_cordon_lease_s(*, tick_s: float, lease_s: float) -> float:
+    """The shortest lifetime of a cordon [s] that lapses neither over a fail-over nor over a lost renewal.
+
+    A leader renews at the first tick at which a third of the lifetime C is over, so up to a tick later. The worst
+    moment to die is just before that tick. Then its own lease ends, after `lease_s`; another controller asks each third
+    of that; it takes the lease, looks for a whole tick, and renews at the end of it. The cordon must live until then:
+
+        C/3 + tick + 4/3 lease + tick + ORDER_S <= C,  so  C >= 3/2 (2 tick + 4/3 lease + ORDER_S)
+
+    Without any fail-over one renewal may get lost: the next one comes 2 (C/3 + tick) after the last that was heard,
+    which is before the end when C is 6 ticks.
+    """
+    return max(1.5 * (2 * tick_s + 4 / 3 * lease_s + ORDER_S), 6 * tick_s)
+
+
+def _check_cordon_lease(settings: ScalingSettings, source: TomlSource, is_now: _Said) -> None:
     if settings.cordon_lease_s > MOST_LEASE_S:
         raise source.bad("cordon_lease_s", f"SFUs refuse cordons for longer than {MOST_LEASE_S:.0f} seconds")
-    if settings.cordon_lease_s < 6 * settings.tick_s:
-        raise source.bad("cordon_lease_s", f"could lapse while a node drains; give at least {6 * settings.tick_s:g}")
-    if settings.cordon_lease_s <= 3 * settings.lease_s:
-        least = f"more than {3 * settings.lease_s:g}, three times lease_s"
-        raise source.bad("cordon_lease_s", f"could lapse before another controller leads; give {least}")
+    least_s = least_cordon_lease_s(tick_s=settings.tick_s, lease_s=settings.lease_s)
+    if least_s > MOST_LEASE_S:
+        detail = (
+            f"needs a cordon_lease_s of {least_s:g} seconds, and SFUs refuse more than {MOST_LEASE_S:.0f}; lower it"
+        )
+        raise source.clash(("lease_s", detail), ("tick_s", detail))
+    if settings.cordon_lease_s < least_s:
+        given = f"{is_now('tick_s')}, and {is_now('lease_s')}"
+        needed = f"needs a cordon_lease_s of at least {least_s:g}, or cordons could lapse before they are renewed"
+        raise source.clash(
+            ("cordon_lease_s", f"could lapse before it is renewed; give at least {least_s:g} with {given}"),
+            ("lease_s", needed),
+            ("tick_s", needed),
+        )
 
 
 def _check_ranges(settings: ScalingSettings, source: TomlSource) -> None:

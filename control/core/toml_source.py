@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 import re
+import sys
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -14,6 +15,11 @@ from shared.errors import BadSetting
 
 _HEADER = re.compile(r"^\s*(\[\[?)\s*([\w.\"'-]+)\s*\]\]?\s*(?:#.*)?$")
 _KEY = re.compile(r"^\s*([\w.\"'-]+)\s*=")
+_DIGITS = re.compile(r"[0-9][0-9_]*")
+MOST_DEEP = 16
+"""Tables and lists within each other; more is no settings file, and would be too deep to print in an error."""
+_64_BITS = range(-(2**63), 2**63)
+"""TOML 1.0: the integers that every reader must take; none of ours needs more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +31,31 @@ class TomlSource:
     lines: Mapping[str, int]
 
     def bad(self, path: str, detail: str) -> BadSetting:
-        """An error about the key at `path`; one that is absent is placed at the table it should stand in."""
-        line = next((self.lines[each] for each in _outwards(path) if each in self.lines), 1)
-        return BadSetting(setting=f"{self.name}:{line} {path}", detail=detail)
+        """An error about the key at `path`; one that is absent is placed at the table it should stand in, and without
+        a line when that is absent as well."""
+        line = next(filter(None, map(self._line, _outwards(path))), None)
+        return BadSetting(setting=f"{self.name}{f':{line}' if line else ''} {path}", detail=detail)
+
+    def clash(self, *blames: tuple[str, str]) -> BadSetting:
+        """An error about keys that contradict each other; each one comes with what is wrong with it.
+
+        The first that stands in the file is blamed: whoever reads the error can change that one, not a default.
+        """
+        return self.bad(*next((each for each in blames if each[0] in self), blames[0]))
+
+    def __contains__(self, path: str) -> bool:
+        """Whether the file itself has this key, which is neither a list nor within one."""
+        table: object = self.data
+        for key in path.split("."):
+            if not isinstance(table, Mapping) or key not in table:
+                return False
+            table = table[key]
+        return True
+
+    def _line(self, path: str) -> int | None:
+        """The line of a key, or of the first one that makes it a table by its dots."""
+        within = (line for key, line in self.lines.items() if key.startswith(f"{path}."))
+        return self.lines.get(path) or next(within, None)
 
     def check_known(self, found: Iterable[str], known: Iterable[str], *, under: str = "") -> None:
         """Raise `BadSetting` for a key that nobody reads, with the one that was probably meant."""
@@ -54,14 +82,41 @@ class TomlSource:
 
 
 def parse(text: str, *, name: str) -> TomlSource:
-    """Read a file's text. Raises `BadSetting` with the line when it is no TOML."""
+    """Read a file's text. Raises `BadSetting` with the line when it is no TOML, or holds what no setting can be."""
     try:
         data = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         line = re.search(r"at line (\d+)", str(error))
-        number = int(line[1]) if line else len(text.splitlines())  # else it says "at end of document"
+        number = int(line[1]) if line else len(_split(text.removesuffix("\n")))  # else it says "at end of document"
         raise BadSetting(setting=f"{name}:{number}", detail=f"no TOML: {error}"[:200]) from None
-    return TomlSource(name, data, _lines(text))
+    except ValueError:  # Python converts no integer of thousands of digits
+        raise _endless(text, name=name) from None
+    source = TomlSource(name, data, _lines(text))
+    _check_values(source)
+    return source
+
+
+def _endless(text: str, *, name: str) -> BadSetting:
+    """The error about an integer that Python refuses to read, and so does not say where it stands."""
+    most = sys.get_int_max_str_digits()
+    runs = (run for run in _DIGITS.finditer(text) if len(run[0].replace("_", "")) > most)
+    number = text.count("\n", 0, next(runs).start()) + 1
+    lines = _lines(text)
+    path = max((each for each in lines if lines[each] <= number), key=lambda each: lines[each], default="")
+    return BadSetting(setting=f"{name}:{number} {path}".rstrip(), detail=f"a number of more than {most} digits")
+
+
+def _check_values(source: TomlSource) -> None:
+    """Raise `BadSetting` for a value that arithmetic or an error's text would break at."""
+    waiting: list[tuple[str, object, int]] = [("", source.data, 0)]
+    while waiting:
+        path, value, deep = waiting.pop()
+        if deep > MOST_DEEP:
+            raise source.bad(path, f"stands within more than {MOST_DEEP} others")
+        if isinstance(value, int) and value not in _64_BITS:
+            raise source.bad(path, "is out of range: TOML's whole numbers have 64 bits")
+        inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+        waiting += [(f"{path}.{key}".lstrip("."), each, deep + 1) for key, each in inner]
 
 
 def _lines(text: str) -> dict[str, int]:
@@ -69,7 +124,7 @@ def _lines(text: str) -> dict[str, int]:
     lines: dict[str, int] = {}
     counts: dict[str, int] = {}
     table = ""
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(_split(text), start=1):
         if header := _HEADER.match(line):
             name = _bare(header[2])
             if header[1] == "[[":
@@ -81,6 +136,11 @@ def _lines(text: str) -> dict[str, int]:
         elif key := _KEY.match(line):
             lines.setdefault(table + _bare(key[1]), number)
     return lines
+
+
+def _split(text: str) -> list[str]:
+    """The lines as TOML has them. `str.splitlines` knows further ends of a line, which may stand within a comment."""
+    return text.split("\n")
 
 
 def _bare(name: str) -> str:

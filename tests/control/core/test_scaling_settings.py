@@ -6,8 +6,10 @@ from datetime import UTC, datetime
 
 import pytest
 
+from control.core.autoscaler.removals import RENEW_AT
 from control.core.autoscaler.samples import NodeCeilings
-from control.core.scaling_settings import ScalingSettings, read_settings
+from control.core.scaling_settings import ScalingSettings, least_cordon_lease_s, read_settings
+from control.shell.leadership import ASK_EVERY
 from sfu.core.cordon import lease_fault
 from sfu.core.drain_events import Lease
 from shared.errors import BadSetting
@@ -78,10 +80,12 @@ def test_a_pools_own_error_names_its_line() -> None:
     ("text", "where", "fix"),
     [
         ("min_nodes = 5\nmax_nodes = 4", ":1 min_nodes", "over max_nodes, which is 4"),
-        ("max_nodes = 2", ":1 min_nodes", "over max_nodes, which is 2"),
-        ("scale_in_at = 0.7", ":1 scale_in_at", "under scale_out_at, which is 0.65"),
+        ("# few\nmax_nodes = 2", ":2 max_nodes", "under min_nodes, which is 3 by default"),
+        ("scale_in_at = 0.7", ":1 scale_in_at", "under scale_out_at, which is 0.65 by default"),
+        ("# early\nscale_out_at = 0.3", ":2 scale_out_at", "over scale_in_at, which is 0.3 by default"),
         ("scale_out_at = 0.5\n\nscale_in_at = 0.5", ":3 scale_in_at", "under scale_out_at"),
-        ("scale_out_hits = 6", ":1 scale_out_hits", "5 ticks"),
+        ("scale_out_hits = 6", ":1 scale_out_hits", "over scale_out_window, which is 5 by default"),
+        ("\nscale_out_window = 3", ":2 scale_out_window", "under scale_out_hits, which is 4 by default"),
         ("stream_ceiling = 0", ":1 stream_ceiling", "over 0"),
         ("egress_ceiling_mbps = 0", ":1 egress_ceiling_mbps", "over 0"),
         ("egress_ceiling_mbps = 1_000_001", ":1 egress_ceiling_mbps", "at most 1000000"),
@@ -102,10 +106,30 @@ def test_a_pools_own_error_names_its_line() -> None:
         ("dry_run = 1", ":1 dry_run", "true or false"),
         ("cordon_lease_s = 100", ":1 cordon_lease_s", "at least 180"),
         ("cordon_lease_s = 86_401", ":1 cordon_lease_s", "longer than 86400"),
-        ("lease_s = 60\ncordon_lease_s = 180", ":2 cordon_lease_s", "more than 180"),
-        ("lease_s = 1200", ":1 cordon_lease_s", "more than 3600"),
+        (
+            "lease_s = 60\ncordon_lease_s = 215.9",
+            ":2 cordon_lease_s",
+            "at least 216 with tick_s, which is 30 by default",
+        ),
+        ("\nlease_s = 1800", ":2 lease_s", "cordon_lease_s of at least 3696"),
+        ("\ntick_s = 601\nlaunch_timeout_s = 601", ":2 tick_s", "cordon_lease_s of at least 3606"),
+        ("cordon_lease_s = 86_400\nlease_s = 43_200", ":2 lease_s", "SFUs refuse more than 86400"),
         ("report_max_age_s = 2.9", ":1 report_max_age_s", "at least 3"),
-        ("launch_timeout_s = 10", ":1 launch_timeout_s", "at least one tick"),
+        ("launch_timeout_s = 10", ":1 launch_timeout_s", "at least one tick: tick_s, which is 30 by default"),
+        ("\ntick_s = 301", ":2 tick_s", "over launch_timeout_s, which is 300 by default"),
+        pytest.param(f"\ntick_s = {'9' * 400}", ":2 tick_s", "64 bits", id="400 digits"),
+        pytest.param(
+            f"\ncooldown_s = 1\ntick_s = {'9' * 5000}", ":3 tick_s", "more than 4300 digits", id="5000 digits"
+        ),
+        pytest.param(f"a = 1\n[pool]\ntimeout_s = {'9' * 400}", ":3 pool.timeout_s", "64 bits", id="400 in the pool"),
+        pytest.param(f"[pool]\nflags = [[{'9' * 400}]]", ":2 pool.flags", "64 bits", id="400 digits in a list"),
+        pytest.param(f"min_nodes = 0x{'f' * 5000}", ":1 min_nodes", "64 bits", id="5000 hexadecimal digits"),
+        ("min_nodes = 9_223_372_036_854_775_808", ":1 min_nodes", "64 bits"),
+        ("min_nodes = 9_223_372_036_854_775_807", ":1 min_nodes", "must be 1"),
+        pytest.param(f"tick_s.{'a.' * 2000}a = 1", ":1 tick_s", "within more than 16", id="2000 tables deep"),
+        ("# a\u2028b\u0085c\n\nmin_nodes = 0", ":3 min_nodes", "must be 1"),
+        ("# a\r\n\r\nmin_nodes = 0\r\n", ":3 min_nodes", "must be 1"),
+        ('# a\u2028b\nx = "', ":2", "no TOML"),
         ("# x\nscale_out = 0.6", ":2 scale_out", "did you mean 'scale_out_at'"),
         ("zebra = 1", ":1 zebra", "there are"),
         ("x = = 1", ":1", "no TOML"),
@@ -140,6 +164,26 @@ def test_what_can_not_be_is_said_with_key_line_and_fix(text: str, where: str, fi
     assert fix in str(error.value)
 
 
+def test_a_key_that_has_no_place_in_the_file_is_named_without_a_line() -> None:
+    assert str(read_settings("tick_s = 29").pool.bad("image", "is missing")) == "scaling.toml pool.image: is missing"
+
+
+@pytest.mark.parametrize(("tick_s", "lease_s"), [(30.0, 15.0), (30.0, 60.0), (1.0, 0.5), (1.0, 300.0), (600.0, 15.0)])
+def test_the_shortest_cordon_that_is_accepted_outlives_a_leader_that_dies_before_it_renews(
+    tick_s: float, lease_s: float
+) -> None:
+    least_s = least_cordon_lease_s(tick_s=tick_s, lease_s=lease_s)
+    text = f"tick_s = {tick_s}\nlease_s = {lease_s}\nlaunch_timeout_s = 600\ncordon_lease_s = "
+    settings = read_settings(f"{text}{least_s}")
+    with pytest.raises(BadSetting, match="cordon_lease_s"):
+        read_settings(f"{text}{least_s * 0.999}")
+    died_s = RENEW_AT * settings.cordon_lease_s + tick_s
+    another_leads_s = died_s + lease_s + ASK_EVERY * lease_s + settings.sample_s
+    routers_exchange_s = 1.0
+    assert another_leads_s + tick_s + routers_exchange_s <= settings.cordon_lease_s
+    assert 2 * (RENEW_AT * settings.cordon_lease_s + tick_s) <= settings.cordon_lease_s + 1e-9, "one renewal is lost"
+
+
 def test_a_scheduled_floor_holds_in_its_own_zone() -> None:
     settings = read_settings(FULL)
     assert settings.floor(at("2026-11-30 07:00:00")) == 6  # Monday, 08:00 in Berlin
@@ -172,7 +216,7 @@ def test_compressed_ticks_are_sampled_more_often() -> None:
 
 def test_the_bounds_themselves_are_allowed() -> None:
     text = "egress_ceiling_mbps = 1e6\nstream_ceiling = 1_000_000\ncpu_guard = 1.0\nreport_max_age_s = 3"
-    settings = read_settings(text + "\ncordon_lease_s = 86_400\nlease_s = 28_799")
+    settings = read_settings(text + "\ncordon_lease_s = 86_400\nlease_s = 43_152")
     given = NodeCeilings(
         egress_mbps=settings.egress_ceiling_mbps, streams=settings.stream_ceiling, cpu_guard=settings.cpu_guard
     )
