@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -12,6 +11,7 @@ from cyclopts import Parameter
 from bench.capacity_file import check_target, check_writable
 from bench.capacity_search import Plan
 from bench.relay_settings import PROFILES
+from shared.bounds import check_numbers
 from shared.errors import BadSetting
 
 SECONDS, QUICK_SECONDS = 4.0, 2.0
@@ -68,14 +68,10 @@ class CapacitySettings:
         """Raises `BadSetting`. A file that can't be written is told now, not after minutes of measuring."""
         if self.profile not in PROFILES:
             raise BadSetting(setting="--profile", detail=f"{self.profile!r} is none of {', '.join(PROFILES)}")
-        if not 0 <= self.cameras <= 1:
-            raise BadSetting(setting="--cameras", detail="is a share: give 0 to 1")
-        if not 2 <= self.room_size <= MOST_ROOM:
-            raise BadSetting(setting="--room-size", detail=f"must be 2 to {MOST_ROOM}")
-        for name in ("kbps", "start", "step", "most", "seconds", "interface_mbps", "sfus"):
-            value = getattr(self, name)
-            if value is not None and not (value > 0 and math.isfinite(value)):
-                raise BadSetting(setting=f"--{name.replace('_', '-')}", detail="must be over 0")
+        check_numbers(self, "cameras", least=0, most=1, flags=True, hint="it is a share")
+        check_numbers(self, "room_size", least=2, most=MOST_ROOM, flags=True)
+        amounts = ("kbps", "start", "step", "most", "seconds", "interface_mbps", "sfus")
+        check_numbers(self, *amounts, over=0, flags=True)
         if self.start < 2:
             raise BadSetting(setting="--start", detail="must be at least 2: sound and picture of one player")
         if self.most < self.start:

@@ -19,6 +19,7 @@ from client_sim.shell.idle_swarm import IdleSwarm
 from control.errors import FleetFailed
 from control.shell.fleet import Fleet, FleetSpec
 from control.shell.program import flags
+from shared.bounds import check_numbers
 from shared.errors import BadSetting
 
 P99_BOUND_MS = 500.0
@@ -43,6 +44,11 @@ class NotifySettings:
     joins_per_s: float = 1000.0
     """Players that join a second."""
 
+    def check(self) -> None:
+        """Raises `BadSetting`."""
+        check_numbers(self, "players", "routers", "links", least=1, flags=True)
+        check_numbers(self, "joins_per_s", over=0, flags=True)
+
 
 class NotifyReport(msgspec.Struct, frozen=True, kw_only=True):
     """What was measured."""
@@ -64,6 +70,7 @@ class NotifyReport(msgspec.Struct, frozen=True, kw_only=True):
 
 async def notify(settings: NotifySettings, *, say: Callable[[str], None]) -> NotifyReport:
     """Fill two routers, cordon the SFU that every room uses, and time each player's `cordoned-sfu`."""
+    settings.check()
     raise_file_limit(settings.players)
     spec = FleetSpec(routers=settings.routers, sfus=1, links=settings.links, fleet="bench")
     async with Fleet(spec, say=say) as fleet:

@@ -10,6 +10,7 @@ from cyclopts import Parameter
 
 from bench.peers import PEERS
 from bench.relay_workloads import WORKLOADS, Course
+from shared.bounds import check_numbers
 from shared.errors import BadSetting
 from shared.rtc.srtp import SrtpProfile
 
@@ -64,7 +65,4 @@ class RelaySettings:
             raise BadSetting(
                 setting="--find-knee", detail=f"{workload} has no knee: take fanout, webcam, audio or rooms"
             )
-        for name in ("subscribers", "seconds", "rounds", "joins"):
-            value = getattr(self, name)
-            if value is not None and value <= 0:
-                raise BadSetting(setting=f"--{name}", detail="must be above 0")
+        check_numbers(self, "subscribers", "seconds", "rounds", "joins", over=0, flags=True)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from cyclopts import Parameter
 
+from shared.bounds import check_numbers
 from shared.errors import BadSetting
 from shared.tokens import check_secret
 
@@ -74,8 +75,8 @@ class BotsConfig:
             check_secret(self.secret)
         elif self.bots != 1:
             raise BadSetting(setting="token", detail="is one player's; use --secret for more bots than one")
-        if self.duration_s < 0 or self.move_spread_s < 0 or self.join_per_s <= 0:
-            raise BadSetting(setting="duration_s, move_spread_s, join_per_s", detail="must not be negative")
+        check_numbers(self, "duration_s", "move_spread_s", least=0)
+        check_numbers(self, "join_per_s", over=0)
         return self
 
     def room_of(self, index: int) -> str:

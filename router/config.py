@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from cyclopts import Parameter
 
 from router.core.selector import Kind, NodeSelector, SortBy
+from shared.bounds import check_numbers
 from shared.errors import BadSetting
 from shared.placing import FailureRule
 from shared.tokens import check_secret
@@ -87,32 +88,23 @@ class RouterConfig:
         check_secret(self.secret)
         if not self.router or len(self.router) > 64:
             raise BadSetting(setting="router", detail="needs an id of 1 to 64 characters")
-        for name in ("sync_interval_s", "resume_window_s", "cpu_load_limit", "sysload_limit"):
-            if getattr(self, name) <= 0:
-                raise BadSetting(setting=name, detail="must be greater than 0")
+        check_numbers(self, "sync_interval_s", "resume_window_s", "sysload_limit", over=0)
+        check_numbers(self, "cpu_load_limit", over=0, most=1, hint="a share of the cores: 0.9 is 90 %")
         for name in ("ws_port", "http_port"):
             if not 0 <= getattr(self, name) <= 65535:
                 raise BadSetting(setting=name, detail="must be 0 to 65535")
         self._check_placement()
         if self.max_players < 1 or self.send_buffer_kib < 64:
             raise BadSetting(setting="max_players, send_buffer_kib", detail="must be at least 1 and 64")
-        if self.closing_spread_s < 0:
-            raise BadSetting(setting="closing_spread_s", detail="must not be negative")
+        check_numbers(self, "closing_spread_s", least=0)
         return self
 
     def _check_placement(self) -> None:
-        for name in ("join_cost", "max_joins_per_s", "warm_up_wait_s"):
-            if not 0 <= getattr(self, name) < float("inf"):
-                raise BadSetting(setting=name, detail="must be 0 or greater")
-        if not 1 <= self.reports_until_shown <= 5:
-            raise BadSetting(setting="reports_until_shown", detail="must be 1 to 5")
-        if not 0 < self.failure_share <= 1:
-            raise BadSetting(setting="failure_share", detail="must be greater than 0 and at most 1, which is never")
-        if not 1 <= self.failure_players <= 1000:
-            raise BadSetting(setting="failure_players", detail="must be 1 to 1000")
-        for name in ("failure_window_s", "failure_pause_s"):
-            if not 1 <= getattr(self, name) <= 3600:
-                raise BadSetting(setting=name, detail="must be 1 to 3600 seconds")
+        check_numbers(self, "join_cost", "max_joins_per_s", "warm_up_wait_s", least=0)
+        check_numbers(self, "reports_until_shown", least=1, most=5)
+        check_numbers(self, "failure_share", over=0, most=1, hint="1 is never")
+        check_numbers(self, "failure_players", least=1, most=1000)
+        check_numbers(self, "failure_window_s", "failure_pause_s", least=1, most=3600, hint="seconds")
 
     @property
     def failure_rule(self) -> FailureRule:

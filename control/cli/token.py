@@ -10,8 +10,12 @@ from cyclopts import Parameter
 from control.cli.output import print_json
 from control.config import HERE, Where
 from control.shell.target import find_secret
+from shared.bounds import check_numbers
 from shared.errors import BadSetting
 from shared.tokens import MAX_NAME, OperatorClaims, PlayerClaims, issue
+
+MOST_TTL_S = 10 * 365 * 86_400.0
+"""Longer than any secret should be kept, and well within what a date can be."""
 
 
 @Parameter(name="*")
@@ -88,8 +92,7 @@ def player_claims(identity: str, settings: TokenSettings) -> PlayerClaims:
     ):
         if len(value) > MAX_NAME:
             raise BadSetting(setting=what, detail=f"may have at most {MAX_NAME} characters")
-    if settings.ttl_s <= 0:
-        raise BadSetting(setting="--ttl-s", detail="must be positive")
+    check_numbers(settings, "ttl_s", over=0, most=MOST_TTL_S, flags=True, hint="that is ten years")
     return PlayerClaims(
         room=settings.room,
         identity=identity,

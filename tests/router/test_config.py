@@ -16,6 +16,13 @@ from tests.router.actors import SECRET
     [
         ("router", ""),
         ("sync_interval_s", 0.0),
+        ("sync_interval_s", float("nan")),
+        ("resume_window_s", float("nan")),
+        ("resume_window_s", float("inf")),
+        ("closing_spread_s", float("nan")),
+        ("closing_spread_s", -1.0),
+        ("sysload_limit", float("nan")),
+        ("cpu_load_limit", float("nan")),
         ("ws_port", 65536),
         ("cpu_load_limit", 0.0),
         ("join_cost", -0.1),
@@ -36,6 +43,12 @@ def test_a_setting_that_cannot_be_used_is_refused_by_name(name: str, value: Any)
     with pytest.raises(BadSetting) as caught:
         RouterConfig(secret=SECRET, **{name: value}).check()
     assert name in caught.value.setting
+
+
+def test_a_percentage_in_place_of_a_share_is_told() -> None:
+    with pytest.raises(BadSetting, match=r"cpu_load_limit: must be over 0 and at most 1, not 90\.0; .*0\.9 is 90 %"):
+        RouterConfig(secret=SECRET, cpu_load_limit=90.0).check()
+    RouterConfig(secret=SECRET, cpu_load_limit=1.0, sysload_limit=1.5).check()
 
 
 def test_the_settings_of_placement_reach_the_selector_and_the_rule() -> None:
