@@ -13,7 +13,16 @@ from cyclopts import Parameter
 from sfu.core.drain_bounds import DrainBounds
 from sfu.plane.choice import PlaneKind
 from shared.errors import BadSetting
-from shared.load import MOST_EGRESS_MBPS, MOST_STREAMS, Ceilings
+from shared.load import (
+    LEAST_CPU_GUARD,
+    LEAST_EGRESS_MBPS,
+    LEAST_STREAMS,
+    MOST_CORES,
+    MOST_CPU,
+    MOST_EGRESS_MBPS,
+    MOST_STREAMS,
+    Ceilings,
+)
 from shared.tokens import check_secret
 
 
@@ -133,7 +142,7 @@ class SfuConfig:
         for name in ("ws_port", "udp_port", "http_port", "announced_udp_port"):
             if not 0 <= getattr(self, name) <= 65535:
                 raise BadSetting(setting=name, detail="is no port; give 0 to 65535")
-        for name in ("links", "cores", "publisher_cap_kbps", "max_players", "max_publications"):
+        for name in ("links", "publisher_cap_kbps", "max_players", "max_publications"):
             if getattr(self, name) < 1:
                 raise BadSetting(setting=name, detail="must be at least 1")
         self._check_ceilings()
@@ -147,12 +156,15 @@ class SfuConfig:
 
     def _check_ceilings(self) -> None:
         """With a ceiling that nobody believes the node's load would be unknown to all, for good."""
-        if not 1 <= self.stream_ceiling <= MOST_STREAMS:
-            raise BadSetting(setting="stream_ceiling", detail=f"must be 1 to {MOST_STREAMS}")
-        if not 0 < self.egress_ceiling_mbps <= MOST_EGRESS_MBPS:  # NaN fails as well
-            raise BadSetting(setting="egress_ceiling_mbps", detail=f"must be over 0 and at most {MOST_EGRESS_MBPS:.0f}")
-        if not 0 < self.cpu_guard <= 1:
-            raise BadSetting(setting="cpu_guard", detail="must be over 0 and at most 1")
+        bounds = {
+            "stream_ceiling": (LEAST_STREAMS, MOST_STREAMS),
+            "egress_ceiling_mbps": (LEAST_EGRESS_MBPS, MOST_EGRESS_MBPS),
+            "cpu_guard": (LEAST_CPU_GUARD, MOST_CPU),
+            "cores": (1, MOST_CORES),
+        }
+        for name, (least, most) in bounds.items():
+            if not least <= getattr(self, name) <= most:  # NaN fails as well
+                raise BadSetting(setting=name, detail=f"must be {least:.7g} to {most:.7g}")
 
 
 def _check_announced(text: str, *, host: str) -> None:

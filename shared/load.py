@@ -20,6 +20,16 @@ MOST_EGRESS_BPS = 1e12
 MOST_EGRESS_MBPS = MOST_EGRESS_BPS / 1e6
 MOST_STREAMS = 1_000_000
 MOST_CPU = 1.0
+MOST_CORES = 4096
+"""No machine has more. How much of another's CPU work a node can take over counts by cores."""
+
+LEAST_EGRESS_MBPS = 1.0
+"""Not one call's worth: a ceiling under it, of a node or of the settings, is a slip of the unit."""
+LEAST_STREAMS = 1
+LEAST_CPU_GUARD = 0.01
+
+MOST_SHARE = 100.0
+"""No node carries as many times its ceiling: figure or ceiling is wrong, and one such node would fill a pool's mean."""
 
 
 class Part(StrEnum):
@@ -96,10 +106,10 @@ class PoolLoad:
 
 def ceilings_of(capacities: Capacities) -> Ceilings | None:
     """A node's own ceilings; None when one of them is no ceiling."""
-    egress_mbps = _sane(capacities.egress_mbps, most=MOST_EGRESS_MBPS)
-    streams = _sane(capacities.streams, most=MOST_STREAMS)
-    guard = _sane(capacities.cpu_guard, most=MOST_CPU)
-    if not egress_mbps or not streams or not guard:
+    egress_mbps = _sane(capacities.egress_mbps, least=LEAST_EGRESS_MBPS, most=MOST_EGRESS_MBPS)
+    streams = _sane(capacities.streams, least=LEAST_STREAMS, most=MOST_STREAMS)
+    guard = _sane(capacities.cpu_guard, least=LEAST_CPU_GUARD, most=MOST_CPU)
+    if egress_mbps is None or streams is None or guard is None:
         return None
     return Ceilings(egress_bps=egress_mbps * 1e6, streams=int(streams), cpu_guard=guard)
 
@@ -112,26 +122,18 @@ def load_of(state: SfuState, ceilings: Ceilings | None = None) -> Load:
 
 def normalised(parts: LoadParts, ceilings: Ceilings) -> Load:
     """Each part as a share of its ceiling."""
-    egress_bps = _sane(parts.egress_bps, most=MOST_EGRESS_BPS)
-    streams = _sane(parts.streams, most=MOST_STREAMS)
-    cpu = _sane(parts.cpu, most=MOST_CPU)
     return Load(
-        egress=None if egress_bps is None else egress_bps / ceilings.egress_bps,
-        streams=None if streams is None else streams / ceilings.streams,
-        cpu=None if cpu is None else cpu / ceilings.cpu_guard,
+        egress=_share(parts.egress_bps, ceilings.egress_bps, most=MOST_EGRESS_BPS),
+        streams=_share(parts.streams, ceilings.streams, most=MOST_STREAMS),
+        cpu=_share(parts.cpu, ceilings.cpu_guard, most=MOST_CPU),
     )
 
 
-def absurd(parts: LoadParts) -> tuple[Part, ...]:
+def absurd(parts: LoadParts, ceilings: Ceilings) -> tuple[Part, ...]:
     """The parts that were reported with a value that can't be: unknown, and worth a word, unlike one left out."""
-    bounds = {
-        Part.EGRESS: (parts.egress_bps, MOST_EGRESS_BPS),
-        Part.STREAMS: (parts.streams, MOST_STREAMS),
-        Part.CPU: (parts.cpu, MOST_CPU),
-    }
-    return tuple(
-        part for part, (value, most) in bounds.items() if value is not None and _sane(value, most=most) is None
-    )
+    reported = {Part.EGRESS: parts.egress_bps, Part.STREAMS: parts.streams, Part.CPU: parts.cpu}
+    load = normalised(parts, ceilings)
+    return tuple(part for part, value in reported.items() if value is not None and load.part(part) is None)
 
 
 def pool_load(loads: Iterable[Load]) -> PoolLoad:
@@ -167,6 +169,11 @@ def _mean(loads: list[Load], figure: Callable[[Load], float | None]) -> float | 
     return sum(values) / len(values) if values else None
 
 
-def _sane(value: float | None, *, most: float) -> float | None:
-    """The value if it can be one: a finite number of 0 to `most`."""
-    return value if value is not None and math.isfinite(value) and 0 <= value <= most else None
+def _share(value: float | None, ceiling: float, *, most: float) -> float | None:
+    sane = _sane(value, most=most)
+    return None if sane is None or sane / ceiling >= MOST_SHARE else sane / ceiling
+
+
+def _sane(value: float | None, *, least: float = 0.0, most: float) -> float | None:
+    """The value if it can be one: a finite number of `least` to `most`."""
+    return value if value is not None and math.isfinite(value) and least <= value <= most else None

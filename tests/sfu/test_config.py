@@ -34,6 +34,10 @@ def test_ids_made_up_are_different() -> None:
         ({"egress_ceiling_mbps": float("inf")}, "egress_ceiling_mbps"),
         ({"egress_ceiling_mbps": 1e6 + 1}, "egress_ceiling_mbps"),
         ({"egress_ceiling_mbps": 0.0}, "egress_ceiling_mbps"),
+        ({"egress_ceiling_mbps": 0.7}, "egress_ceiling_mbps"),
+        ({"cpu_guard": 0.0085}, "cpu_guard"),
+        ({"cores": 0}, "cores"),
+        ({"cores": 4097}, "cores"),
         ({"stream_ceiling": 0}, "stream_ceiling"),
         ({"stream_ceiling": 1_000_001}, "stream_ceiling"),
         ({"sfu": "two words"}, "sfu"),
@@ -51,8 +55,11 @@ def test_a_bad_setting_is_named(settings: dict[str, object], named: str) -> None
         SfuConfig(secret=SECRET, **settings).check()  # type: ignore[arg-type]
 
 
-def test_the_greatest_ceilings_that_pass_are_believed() -> None:
-    config = SfuConfig(secret=SECRET, egress_ceiling_mbps=1e6, stream_ceiling=1_000_000, cpu_guard=1.0)
+@pytest.mark.parametrize(
+    ("egress_mbps", "streams", "cpu_guard"), [(1e6, 1_000_000, 1.0), (1.0, 1, 0.01)], ids=["greatest", "least"]
+)
+def test_the_ceilings_that_just_pass_are_believed(egress_mbps: float, streams: int, cpu_guard: float) -> None:
+    config = SfuConfig(secret=SECRET, egress_ceiling_mbps=egress_mbps, stream_ceiling=streams, cpu_guard=cpu_guard)
     config.check()
     reported = Capacities(
         egress_mbps=config.egress_ceiling_mbps, streams=config.stream_ceiling, cpu_guard=config.cpu_guard

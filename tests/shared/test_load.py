@@ -45,14 +45,14 @@ def test_a_value_that_cant_be_is_unknown_and_so_is_the_load(part: str, bad: floa
     load = normalised(parts, CEILINGS)
     assert (load.node, load.binding, load.known) == (None, None, False)
     assert load.streams == pytest.approx(0.01), "the other parts stay known"
-    assert bool(absurd(parts)) == (bad is not None), "absent is no fault"
+    assert bool(absurd(parts, CEILINGS)) == (bad is not None), "absent is no fault"
 
 
 @pytest.mark.parametrize("streams", [-1, 2**62])
 def test_streams_that_cant_be_are_unknown(streams: int) -> None:
     parts = LoadParts(egress_bps=7e6, streams=streams, cpu=0.1)
     assert normalised(parts, CEILINGS).node is None
-    assert absurd(parts) == (Part.STREAMS,)
+    assert absurd(parts, CEILINGS) == (Part.STREAMS,)
 
 
 @pytest.mark.parametrize(
@@ -61,10 +61,14 @@ def test_streams_that_cant_be_are_unknown(streams: int) -> None:
         Capacities(egress_mbps=0.0),
         Capacities(egress_mbps=math.nan),
         Capacities(egress_mbps=-700.0),
+        Capacities(egress_mbps=1e-6),
+        Capacities(egress_mbps=0.99),
         Capacities(streams=0),
         Capacities(streams=-5),
         Capacities(cpu_guard=0.0),
         Capacities(cpu_guard=7.0),
+        Capacities(cpu_guard=1e-9),
+        Capacities(cpu_guard=0.0099),
     ],
 )
 def test_without_ceilings_there_is_no_load(capacities: Capacities) -> None:
@@ -74,6 +78,29 @@ def test_without_ceilings_there_is_no_load(capacities: Capacities) -> None:
     assert ceilings_of(capacities) is None
     assert load_of(state) == UNKNOWN
     assert load_of(state, CEILINGS).known, "other ceilings can be given"
+
+
+def test_the_least_ceilings_are_ceilings() -> None:
+    least = Capacities(egress_mbps=1.0, streams=1, cpu_guard=0.01)
+    assert ceilings_of(least) == Ceilings(egress_bps=1e6, streams=1, cpu_guard=0.01)
+
+
+@pytest.mark.parametrize(
+    ("parts", "part"),
+    [
+        (LoadParts(egress_bps=100e6, streams=0, cpu=0.0), Part.EGRESS),
+        (LoadParts(egress_bps=0.0, streams=100, cpu=0.0), Part.STREAMS),
+        (LoadParts(egress_bps=0.0, streams=0, cpu=1.0), Part.CPU),
+    ],
+)
+def test_nobody_carries_a_hundred_times_its_ceiling(parts: LoadParts, part: Part) -> None:
+    """A ceiling that can be and a figure that can be, and together they can't: one such node would fill a pool."""
+    smallest = Ceilings(egress_bps=1e6, streams=1, cpu_guard=0.01)
+    assert normalised(parts, smallest).node is None
+    assert absurd(parts, smallest) == (part,)
+    barely = Ceilings(egress_bps=1.01e6, streams=2, cpu_guard=0.0101)
+    assert normalised(parts, barely).known
+    assert absurd(parts, barely) == ()
 
 
 def test_a_node_is_judged_by_its_own_ceilings_not_by_the_mixture_it_reports() -> None:

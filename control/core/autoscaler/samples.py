@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from shared.load import UNKNOWN, Ceilings, Load, absurd, ceilings_of, load_of, mean_over_time
+from shared.load import MOST_CORES, UNKNOWN, Ceilings, Load, absurd, ceilings_of, load_of, mean_over_time
 from shared.records import Capacities, SfuState, SfuStatus, sfu_id, status_of, version_of
 
 
@@ -57,8 +57,8 @@ class Report:
     def empty(self) -> bool:
         """Certainly nobody on it and nothing sent: all of it must be known, because unknown is not zero (A6, A11)."""
         state, parts = self.state, self.state.load_parts
-        nothing = state.players == 0 and parts.streams == 0 and not state.consumers and not state.producers
-        return self.fresh and not self.faults and nothing and parts.egress_bps is not None and parts.egress_bps < 1
+        nobody = state.players == 0 and state.consumers == 0 and state.producers == 0 and parts.streams == 0
+        return self.fresh and not self.faults and nobody and parts.egress_bps is not None and parts.egress_bps < 1
 
 
 @dataclass(slots=True)
@@ -109,27 +109,38 @@ class Samples:
 
     def _load(self, state: SfuState) -> Load:
         ceilings = self._ceilings.of(state.capacities)
-        return UNKNOWN if ceilings is None or faults_of(state) else load_of(state, ceilings)
+        return UNKNOWN if ceilings is None or faults_of(state, ceilings) else load_of(state, ceilings)
 
     def _report(self, heard: _Heard, now: float) -> Report:
         state = heard.state
+        ceilings = self._ceilings.of(state.capacities)
         # What it says now must be known as well: a mean of earlier seconds does not speak for a node gone blind.
         load = mean_over_time(heard.loads) if self._load(state).known else UNKNOWN
         return Report(
             state=state,
             fresh=self._is_fresh(heard, now),
             load=load,
-            ceilings=self._ceilings.of(state.capacities),
-            faults=faults_of(state),
+            ceilings=ceilings,
+            faults=faults_of(state, ceilings),
             was_cordoned=heard.was_cordoned,
         )
 
 
-def faults_of(state: SfuState) -> tuple[str, ...]:
-    """The figures of a report that can't be."""
-    counts = {"players": state.players, "consumers": state.consumers, "producers": state.producers}
-    bad = [part.value for part in absurd(state.load_parts)]
+def faults_of(state: SfuState, ceilings: Ceilings | None) -> tuple[str, ...]:
+    """The figures of a report that can't be, judged by these ceilings; None: there are none to judge by."""
+    parts = state.load_parts
+    counts = {
+        "players": state.players,
+        "consumers": state.consumers,
+        "producers": state.producers,
+        "rooms": parts.rooms,
+        "clients": parts.clients,
+        "tracks": parts.tracks,
+    }
+    bad = [part.value for part in absurd(parts, ceilings)] if ceilings else []
     bad += [name for name, count in counts.items() if count is not None and count < 0]
-    if ceilings_of(state.capacities) is None:
+    if ceilings is None or ceilings_of(state.capacities) is None:
         bad.append("ceilings")
+    if not 1 <= state.capacities.cores <= MOST_CORES:
+        bad.append("cores")
     return tuple(bad)

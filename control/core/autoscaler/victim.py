@@ -58,5 +58,6 @@ def _ceilings(member: Member) -> Ceilings:
 
 
 def _cores(member: Member) -> int:
+    """At least 1: a node that says otherwise is not believed, and so is no capacity."""
     assert member.report is not None
-    return max(1, member.report.state.capacities.cores)
+    return member.report.state.capacities.cores

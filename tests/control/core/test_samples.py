@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import msgspec
 import pytest
 
@@ -53,4 +55,62 @@ def test_empty_means_that_everything_is_known_to_be_nothing() -> None:
     assert heard(saying(1, streams=0)).empty
     assert not heard(saying(1, streams=0, egress_bps=None)).empty, "unknown is not zero"
     assert not heard(saying(1, streams=None)).empty
-    assert not heard(msgspec.structs.replace(saying(1, streams=0), players=None)).empty
+
+
+@pytest.mark.parametrize("count", ["players", "consumers", "producers"])
+@pytest.mark.parametrize("value", [None, 1, -1])
+def test_whoever_is_left_or_not_spoken_of_leaves_no_node_empty(count: str, value: int | None) -> None:
+    assert not heard(msgspec.structs.replace(saying(1, streams=0), **{count: value})).empty
+
+
+@pytest.mark.parametrize(
+    ("count", "value"),
+    [("egress_bps", math.nan), ("streams", -1), ("cpu", 1.5), ("rooms", -1), ("clients", -1), ("tracks", -1)],
+)
+def test_a_figure_that_can_not_be_is_a_fault_and_makes_the_node_unknown(count: str, value: float) -> None:
+    assert heard(saying(1, rooms=0, clients=0, tracks=0)).known
+    report = heard(saying(1, **{count: value}))  # type: ignore[arg-type]
+    assert len(report.faults) == 1
+    assert report.faults[0] in ("egress", count)
+    assert (report.known, report.streams, report.empty) == (False, None, False)
+
+
+@pytest.mark.parametrize("count", ["players", "consumers", "producers"])
+def test_a_negative_count_is_a_fault(count: str) -> None:
+    report = heard(msgspec.structs.replace(saying(1), **{count: -1}))
+    assert (report.faults, report.known) == ((count,), False)
+
+
+@pytest.mark.parametrize("cores", [-1, 0, 4097, 2**40])
+def test_a_node_with_cores_that_no_machine_has_is_not_believed(cores: int) -> None:
+    report = heard(msgspec.structs.replace(saying(1), capacities=Capacities(cores=cores)))
+    assert (report.faults, report.known) == (("cores",), False)
+
+
+@pytest.mark.parametrize("cores", [1, 4096])
+def test_a_node_with_cores_that_a_machine_may_have_is(cores: int) -> None:
+    assert heard(msgspec.structs.replace(saying(1), capacities=Capacities(cores=cores))).known
+
+
+@pytest.mark.parametrize(
+    ("capacities", "faults"),
+    [
+        (Capacities(egress_mbps=1e-6), ("ceilings",)),
+        (Capacities(cpu_guard=1e-9), ("ceilings",)),
+        (Capacities(streams=0), ("ceilings",)),
+        (Capacities(egress_mbps=1.0), ("egress",)),
+    ],
+)
+def test_a_node_that_would_be_a_hundred_times_full_is_not_believed(
+    capacities: Capacities, faults: tuple[str, ...]
+) -> None:
+    report = heard(msgspec.structs.replace(saying(1, egress_bps=100e6), capacities=capacities))
+    assert (report.faults, report.known) == (faults, False)
+
+
+def test_the_settings_ceilings_are_what_a_node_is_judged_by() -> None:
+    samples = Samples(ceilings=NodeCeilings(egress_mbps=1.0), max_age_s=5.0)
+    for revision in (0, 1):
+        samples.look([saying(revision, egress_bps=100e6)], now=float(revision))
+    report = samples.reports(now=1.0)["s"]
+    assert (report.faults, report.known) == (("egress",), False)
