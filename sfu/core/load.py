@@ -57,23 +57,31 @@ class LoadMeter:
         self._rates = LoadParts()
 
     def sample(self, sample: Sample) -> None:
-        """Take a sample; rates are the differences to the one before."""
+        """Take a sample; rates are the differences to the one before.
+
+        They are unknown when no time has passed since it: the old ones are not what is measured now.
+        """
         last, self._last = self._last, sample
-        if last is None or sample.at <= last.at:
-            return
-        elapsed = sample.at - last.at
-        process, machine = process_share(last, sample, cores=self._cores), machine_share(last, sample)
-        # Where a neighbour uses the cores, there is no room for us either.
-        cpu = max(process, machine or 0.0) if self._machine_cpu else process
-        self._rates = LoadParts(
-            cpu=_share(cpu),
-            cpu_process=round(process, 4),
-            cpu_machine=None if machine is None else _share(machine),
-            sysload=sample.sysload,
-            loop_lag_s=None if sample.loop_lag_s is None else round(sample.loop_lag_s, 4),
-            egress_bps=8 * max(0, sample.bytes_out - last.bytes_out) / elapsed,
-            ingress_bps=8 * max(0, sample.bytes_in - last.bytes_in) / elapsed,
+        self._rates = LoadParts() if last is None or sample.at <= last.at else self._between(last, sample)
+
+    def _between(self, last: Sample, now: Sample) -> LoadParts:
+        elapsed = now.at - last.at
+        process, machine = process_share(last, now, cores=self._cores), machine_share(last, now)
+        return LoadParts(
+            cpu=_share(self._cpu(process, machine)),
+            cpu_process=_short(process),
+            cpu_machine=_share(machine),
+            sysload=now.sysload,
+            loop_lag_s=_short(now.loop_lag_s),
+            egress_bps=_rate(8 * last.bytes_out, 8 * now.bytes_out, elapsed),
+            ingress_bps=_rate(8 * last.bytes_in, 8 * now.bytes_in, elapsed),
         )
+
+    def _cpu(self, process: float | None, machine: float | None) -> float | None:
+        """Where a neighbour uses the cores, there is no room for us either."""
+        if process is None or not self._machine_cpu:
+            return process
+        return max(process, machine or 0.0)
 
     def parts(self, contents: Contents) -> LoadParts:
         """The parts as they go into `SfuState`; rates are None until there are two samples."""
@@ -86,16 +94,16 @@ class LoadMeter:
         )
 
 
-def process_share(last: Sample, now: Sample, *, cores: int) -> float:
-    """CPU of this process per core it may use; over 1 while it uses more than its share."""
-    return max(0.0, now.process_cpu_s - last.process_cpu_s) / (now.at - last.at) / cores
+def process_share(last: Sample, now: Sample, *, cores: int) -> float | None:
+    """CPU of this process per core it may use; over 1 while it uses more than its share. None: the counter fell."""
+    return _rate(last.process_cpu_s, now.process_cpu_s, (now.at - last.at) * cores)
 
 
 def machine_share(last: Sample, now: Sample) -> float | None:
-    """CPU of the whole machine [0..1]; None where the system does not tell, or its counters did not move."""
+    """CPU of the whole machine [0..1]; None where the system does not tell, or its counters stood still or fell."""
     if last.machine is None or now.machine is None or now.machine.total_s <= last.machine.total_s:
         return None
-    return (now.machine.busy_s - last.machine.busy_s) / (now.machine.total_s - last.machine.total_s)
+    return _rate(last.machine.busy_s, now.machine.busy_s, now.machine.total_s - last.machine.total_s)
 
 
 def node_load(parts: LoadParts, ceilings: Ceilings) -> float | None:
@@ -104,5 +112,14 @@ def node_load(parts: LoadParts, ceilings: Ceilings) -> float | None:
     return None if fullest is None else round(fullest, 4)
 
 
-def _share(value: float) -> float:
-    return round(min(1.0, max(0.0, value)), 4)
+def _rate(last: float, now: float, elapsed: float) -> float | None:
+    """What a counter gained a second. One that fell has been set back, and what it had gained until then is lost."""
+    return (now - last) / elapsed if now >= last else None
+
+
+def _share(value: float | None) -> float | None:
+    return None if value is None else _short(min(1.0, value))
+
+
+def _short(value: float | None) -> float | None:
+    return None if value is None else round(value, 4)

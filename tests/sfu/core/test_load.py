@@ -69,11 +69,47 @@ def test_a_process_over_its_cores_is_full_and_still_told_apart() -> None:
     assert (meter.parts(CONTENTS).cpu, meter.parts(CONTENTS).cpu_process) == (1.0, 1.7)
 
 
-def test_a_counter_that_falls_back_is_no_negative_rate() -> None:
+@pytest.mark.parametrize(
+    ("counter", "unknown"),
+    [
+        ("bytes_out", {"egress_bps"}),
+        ("bytes_in", {"ingress_bps"}),
+        ("process_cpu_s", {"cpu", "cpu_process"}),
+    ],
+)
+def test_a_counter_that_falls_gives_no_rate_for_that_sample(counter: str, unknown: set[str]) -> None:
+    """It was set back; zero would be a figure that nobody has measured."""
     meter = LoadMeter(cores=1)
     meter.sample(FIRST)
-    meter.sample(replace(FIRST, at=11.0, bytes_out=0))
-    assert meter.parts(CONTENTS).egress_bps == 0
+    meter.sample(replace(FIRST, at=11.0, **{counter: 0}))  # type: ignore[arg-type]
+    rates = ("egress_bps", "ingress_bps", "cpu", "cpu_process")
+    assert {rate for rate in rates if getattr(meter.parts(CONTENTS), rate) is None} == unknown
+    meter.sample(replace(FIRST, at=12.0))
+    assert None not in [getattr(meter.parts(CONTENTS), rate) for rate in rates], "counted from where it fell to"
+
+
+@pytest.mark.parametrize("machine", [MachineCpu(busy_s=90.0, total_s=1010.0), MachineCpu(busy_s=110.0, total_s=990.0)])
+def test_a_machines_counter_that_falls_says_nothing_of_the_machine(machine: MachineCpu) -> None:
+    meter = LoadMeter(cores=1)
+    meter.sample(replace(FIRST, machine=MachineCpu(busy_s=100.0, total_s=1000.0)))
+    meter.sample(replace(FIRST, at=11.0, process_cpu_s=1.25, machine=machine))
+    parts = meter.parts(CONTENTS)
+    assert (parts.cpu_machine, parts.cpu) == (None, 0.25)
+
+
+@pytest.mark.parametrize("at", [11.0, 10.5])
+def test_rates_are_unknown_when_no_time_has_passed(at: float) -> None:
+    """What stood there before is not what is measured now, and a division by nothing is no rate."""
+    meter = LoadMeter(cores=1)
+    meter.sample(FIRST)
+    meter.sample(replace(FIRST, at=11.0, bytes_out=126_000))
+    assert meter.parts(CONTENTS).egress_bps == 1e6
+    meter.sample(replace(FIRST, at=at, bytes_out=126_000))
+    parts = meter.parts(CONTENTS)
+    assert (parts.egress_bps, parts.ingress_bps, parts.cpu, parts.cpu_process, parts.streams) == (*[None] * 4, 12)
+    assert node_load(parts, CEILINGS) is None
+    meter.sample(replace(FIRST, at=at + 1, bytes_out=251_000))
+    assert meter.parts(CONTENTS).egress_bps == 1e6, "counted from the last sample"
 
 
 @pytest.mark.parametrize(
