@@ -58,7 +58,7 @@ class Wish:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InFlightThere:
-    """What the store has counted for one SFU, as it was before this placement."""
+    """What the store has counted for one SFU: before the placement it is asked for, or with the join it is told of."""
 
     counts: Mapping[Version, Counts] = field(default_factory=dict)
     """By the version of the report that decided."""

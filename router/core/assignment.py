@@ -7,7 +7,7 @@ answer on the wire in the same step of the event loop, so nothing can come betwe
 from __future__ import annotations
 
 import random
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -15,7 +15,7 @@ from router.core.directory import Directory, NotPlaceable
 from router.core.inflight import in_flight
 from router.core.selector import NO_PREFERENCE, Decision, NodeSelector, Preference, Rejected, Scored
 from router.core.standings import CANDIDATES, REJECTS_SHOWN, Standings
-from shared.placing import Counts, InFlightThere, Offer, PlacedRoom, Wish
+from shared.placing import Counts, InFlightThere, Offer, PlacedRoom, Version, Wish
 from shared.records import RoomPlacement
 
 MAX_EXCLUDES = 16
@@ -145,6 +145,8 @@ class Assigner:
     def heed(self, plan: Plan, placed: PlacedRoom, *, now: float) -> Plan:
         """Take over what the store has in flight; the plan with the scores that decided there."""
         wish = self.wish(plan)
+        candidates = tuple(self._as_decided(each, placed.in_flight.get(each.sfu)) for each in plan.candidates)
+        keep = self._as_decided(plan.keep, placed.in_flight.get(plan.keep.sfu)) if plan.keep else None
         for offer in (*wish.offers, *([wish.keep] if wish.keep else [])):
             there = placed.in_flight.get(offer.sfu)
             if there is not None:
@@ -152,11 +154,13 @@ class Assigner:
                 joins, rooms = int(mine and wish.join), int(mine and placed.fresh)
                 known = there.counts.get(offer.version, Counts())
                 counts = {**there.counts, offer.version: Counts(known.joins + joins, known.rooms + rooms)}
-                self.standings.told(offer.sfu, counts, hot=self._hot(there.joins_per_s + joins), now=now)
-        scores = (self._as_decided(each, placed.in_flight.get(each.sfu)) for each in plan.candidates)
-        ordered = tuple(sorted(scores, key=lambda each: (each.level, each.corrected)))
-        keep = self._as_decided(plan.keep, placed.in_flight.get(plan.keep.sfu)) if plan.keep else None
+                self._told(offer.sfu, counts, there.joins_per_s + joins, now=now)
+        ordered = tuple(sorted(candidates, key=lambda each: (each.level, each.corrected)))
         return replace(plan, candidates=ordered, keep=keep)
+
+    def counted(self, sfu: str, there: InFlightThere, *, now: float) -> None:
+        """What the store has in flight to the SFU, with a join that it was told of."""
+        self._told(sfu, there.counts, there.joins_per_s, now=now)
 
     def settle(
         self, plan: Plan, placed: PlacedRoom | None, *, carrying: Collection[str], now: float
@@ -206,13 +210,21 @@ class Assigner:
         order = tuple(sfu for sfu in order if not ask.avoids(sfu)) or order
         return tuple(replace(self.standings.scored(sfu), level=n) for n, sfu in enumerate(order[:CANDIDATES]))
 
+    def _told(self, sfu: str, counts: Mapping[Version, Counts], joins_per_s: float, *, now: float) -> None:
+        self.standings.told(sfu, counts, hot=self._hot(joins_per_s), now=now)
+
     def _as_decided(self, score: Scored, there: InFlightThere | None) -> Scored:
-        """The score with what the store had in flight when it decided."""
+        """The score with what the store had in flight when it decided, and what it does not know of yet.
+
+        That is what this router has placed elsewhere than its room, and what it placed while the store was away.
+        """
         if there is None:
             return score
         selector = self._selector
         counts = in_flight(there.counts, score.version, reports_until_shown=selector.reports_until_shown)
-        now = replace(score, in_flight=counts.rooms if selector.sort.per_room else counts.joins)
+        mine = self.standings.in_flight.of(score.sfu, score.version)
+        most = max(counts.rooms, mine.rooms) if selector.sort.per_room else max(counts.joins, mine.joins)
+        now = replace(score, in_flight=most)
         if self._hot(there.joins_per_s):
             now = replace(now, level=score.level + OVER_THE_CAP, passed_over=score.passed_over or "joins-too-fast")
         return now

@@ -16,8 +16,8 @@ from router.shell.state import RouterState
 from shared.errors import StoreUnavailable
 from shared.logs import fields
 from shared.messages.player import AssignedSfu
-from shared.placing import PlacedRoom
-from shared.records import RoomPlacement
+from shared.placing import PlacedRoom, Version
+from shared.records import RoomPlacement, version_of
 from shared.store.answers import RoomRecord
 from shared.tokens import SFU_TOKEN_TTL_S, ResumeClaims, SfuClaims, issue
 
@@ -46,7 +46,7 @@ class Placing:
         `seen`: what Redis has just said of the room, for one that is not hosted here yet.
         """
         ask = replace(ask, preference=self._preference(ask.room, session, seen))
-        decision = await self._decide(ask, seen)
+        decision, uncounted = await self._decide(ask, seen)
         # No await from the check in `_decide` to here: a coroutine's return does not yield to the event loop.
         deliver(decision)
         state = self._state
@@ -65,8 +65,11 @@ class Placing:
             state.tries.sent(session, decision.chosen, self._incarnation(decision.chosen), now=state.mono())
         state.metrics.placements.labels(decision.reason).inc()
         log.info("[place] %s", fields(**placed.line()))
+        if uncounted is not None and decision.chosen is not None:
+            await self._count(decision.chosen, uncounted)
 
-    async def _decide(self, ask: Ask, seen: RoomRecord | None) -> Decision:
+    async def _decide(self, ask: Ask, seen: RoomRecord | None) -> tuple[Decision, Version | None]:
+        """The decision; with it, when Redis is to be told of the join, the version of the report that decided."""
         state = self._state
         known = self._known(ask.room) or (seen.placement if seen else None)
         for _ in range(MAX_ROUNDS):
@@ -81,9 +84,8 @@ class Placing:
             carrying = room.carriers() if room else ()
             decision = state.assigner.settle(plan, placed, carrying=carrying, now=state.mono())
             if decision is not None:
-                self._count_alone(plan, placed, decision)
-                return decision
-        return state.assigner.give_up(plan)
+                return decision, self._count_alone(plan, placed, decision)
+        return state.assigner.give_up(plan), None
 
     async def _ask(self, plan: Plan, known: RoomPlacement | None) -> PlacedRoom | None:
         if not plan.candidates:
@@ -97,15 +99,31 @@ class Placing:
             self._outbox.wake(plan.ask.room)
         return placed
 
-    def _count_alone(self, plan: Plan, placed: PlacedRoom | None, decision: Decision) -> None:
-        """Count a join that Redis has not: it is away, or the player went to another SFU than its room."""
+    def _count_alone(self, plan: Plan, placed: PlacedRoom | None, decision: Decision) -> Version | None:
+        """Count a join that Redis has not: it is away, or the player went to another SFU than its room.
+
+        In the second case the version to tell Redis: of the report that decided.
+        """
         sfu = decision.chosen
         if sfu is None or placed is None:
+            return None
+        state = self._state
+        home = sfu == placed.placement.sfu
+        if home and sfu in placed.in_flight and state.assigner.wish(plan).join:
+            return None
+        known = state.directory.state(sfu)
+        state.assigner.standings.placed_alone(sfu, rooms=int(placed.fresh and home), now=state.mono())
+        answered = bool(placed.in_flight)
+        return version_of(known) if answered and known is not None else None
+
+    async def _count(self, sfu: str, version: Version) -> None:
+        """Let the other routers know of a join that went elsewhere than its room."""
+        state = self._state
+        try:
+            there = await state.need_store("count_join").count_join(sfu, version)
+        except StoreUnavailable:
             return
-        counted = sfu == placed.placement.sfu and sfu in placed.in_flight and self._state.assigner.wish(plan).join
-        if not counted:
-            rooms = int(placed.fresh and sfu == placed.placement.sfu)
-            self._state.assigner.standings.placed_alone(sfu, rooms=rooms, now=self._state.mono())
+        state.assigner.counted(sfu, there, now=state.mono())
 
     def _preference(self, name: str, session: Session, seen: RoomRecord | None) -> Preference:
         """The cell of the player, and the release that its room runs on."""

@@ -11,7 +11,18 @@ import msgspec
 from shared.errors import BadRecord
 from shared.keys import PLACEMENTS_KEPT, ROOM_TTL_S
 from shared.placement_records import PlacementRecord
-from shared.placing import IN_FLIGHT_LIFE_S, Counts, Failing, FailureRule, InFlightThere, Offer, PlacedRoom, Tries, Wish
+from shared.placing import (
+    IN_FLIGHT_LIFE_S,
+    Counts,
+    Failing,
+    FailureRule,
+    InFlightThere,
+    Offer,
+    PlacedRoom,
+    Tries,
+    Version,
+    Wish,
+)
 from shared.records import RoomPlacement, write_record
 from shared.store.calls import Argument, Calls, WrongType, text
 
@@ -47,6 +58,15 @@ class Placements(Calls):
             fresh=bool(fresh),
             in_flight={sfu: self._in_flight(sfu, record, int(rate) / 1000) for sfu, record, rate in kept},
         )
+
+    async def count_join(self, sfu: str, version: Version) -> InFlightThere:
+        """Count a join that went to another SFU than its room (P4); what is in flight there with it.
+
+        `version`: of the report that decided.
+        """
+        numbers = (max(0, n) for n in version)
+        raw, rate = await self._run("count_join", [self.keys.in_flight(sfu)], *numbers, IN_FLIGHT_LIFE_S * 1000)
+        return self._in_flight(sfu, raw, int(rate) / 1000)
 
     async def read_placement(self, room: str) -> RoomPlacement | None:
         """Where the room's new work goes; None when nobody has placed it."""

@@ -88,23 +88,27 @@ class Burst:
             for state, _ in self.placing:
                 state.directory.hear(node.report(self.revision, self.clients[node.sfu]), now=self.now)
 
-    async def joins(self, rooms: Sequence[str]) -> Counter[str]:
-        """One player after another into these rooms, through the routers in turn; how many each SFU got."""
+    async def joins(self, rooms: Sequence[str], *, exclude: Sequence[str] = ()) -> Counter[str]:
+        """One player after another into these rooms, through the routers in turn; how many each SFU got.
+
+        `exclude`: SFUs that none of these players can use.
+        """
         turns = [asyncio.Semaphore(AT_ONCE) for _ in self.placing]
         got: Counter[str] = Counter()
 
         async def join(n: int, room: str) -> None:
             which = n % len(self.placing)
             async with turns[which]:
-                sfu = await self._place(which, room, f"p{n}")
+                sfu = await self._place(which, Ask(room=room, exclude=exclude), f"p{n}")
             got[sfu] += 1
 
         await asyncio.gather(*(join(n, room) for n, room in enumerate(rooms)))
         self.clients.update(got)
         return got
 
-    async def _place(self, which: int, room: str, identity: str) -> str:
+    async def _place(self, which: int, ask: Ask, identity: str) -> str:
         state, placing = self.placing[which]
+        room = ask.room
         claims = ResumeClaims(player=f"{identity}@{room}", room=room, identity=identity, epoch=1)
         decisions: list[Decision] = []
         try:
@@ -112,10 +116,11 @@ class Burst:
         except StoreUnavailable:
             seen = None
         session = Session(claims, wire=None, home_at=0.0)
-        await placing.place(Ask(room=room), session=session, deliver=decisions.append, seen=seen)
+        await placing.place(ask, session=session, deliver=decisions.append, seen=seen)
         (decision,) = decisions
         assert decision.chosen is not None
-        self.rooms[room] = decision.chosen
+        if not ask.exclude:
+            self.rooms[room] = decision.chosen
         return decision.chosen
 
     def ideal(self, rooms: Sequence[str]) -> Counter[str]:

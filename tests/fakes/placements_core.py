@@ -73,6 +73,12 @@ class PlacementsCore:
                 self._count(records[chosen], offer.version, Counts(int(wish.join), int(fresh)))
         return chosen, told
 
+    def count_join(self, sfu: str, version: Version) -> InFlightThere:
+        """Counts a join that went elsewhere than its room."""
+        record = self._record(sfu)
+        self._count(record, version, Counts(1, 0))
+        return InFlightThere(counts=dict(record.counts), joins_per_s=self._rate(record))
+
     def _record(self, sfu: str) -> Record:
         record, second = self.records.setdefault(sfu, Record()), int(self.clock())
         if record.second != second:

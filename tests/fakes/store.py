@@ -9,7 +9,7 @@ from typing import Any
 
 from shared.errors import StoreUnavailable
 from shared.placement_records import PlacementRecord
-from shared.placing import Failing, FailureRule, PlacedRoom, Tries, Wish
+from shared.placing import Failing, FailureRule, InFlightThere, PlacedRoom, Tries, Version, Wish
 from shared.records import (
     DrainReport,
     ExitOrder,
@@ -96,6 +96,10 @@ class FakeStore:
         if not wish.offers and wish.keep is None:
             raise ValueError("place_room needs at least one offer")
         answer: PlacedRoom = await self._call("place_room", room, wish)
+        return answer
+
+    async def count_join(self, sfu: str, version: Version) -> InFlightThere:
+        answer: InFlightThere = await self._call("count_join", sfu, version)
         return answer
 
     async def note_tries(self, tries: Sequence[Tries], rule: FailureRule) -> list[str]:

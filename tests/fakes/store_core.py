@@ -21,7 +21,7 @@ from shared.keys import (
     SFU_TTL_S,
 )
 from shared.placement_records import PlacementRecord
-from shared.placing import Failing, FailureRule, PlacedRoom, Tries, Wish
+from shared.placing import Failing, FailureRule, InFlightThere, PlacedRoom, Tries, Version, Wish
 from shared.records import (
     DrainReport,
     ExitOrder,
@@ -209,6 +209,9 @@ class StoreCore:
             self._changed(it)
             return PlacedRoom(placement=standing, fresh=True, in_flight=in_flight)
         return PlacedRoom(placement=standing, in_flight=in_flight)
+
+    def count_join(self, sfu: str, version: Version) -> InFlightThere:
+        return self.placements.count_join(sfu, version)
 
     def note_tries(self, tries: Sequence[Tries], rule: FailureRule) -> list[str]:
         return self.placements.note_tries(tries, rule)

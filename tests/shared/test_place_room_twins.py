@@ -7,7 +7,7 @@ import random
 import pytest
 
 from router.core.inflight import in_flight
-from shared.placing import Offer, PlacedRoom, Wish
+from shared.placing import Counts, InFlightThere, Offer, PlacedRoom, Wish
 from tests.shared.worlds import MemoryWorld, RedisWorld
 
 STEPS = 150
@@ -56,11 +56,13 @@ class Requests:
 def told(wish: Wish, placed: PlacedRoom) -> object:
     """What a router makes of the answer."""
     offers = {each.sfu: each for each in (*wish.offers, *([wish.keep] if wish.keep else ()))}
-    counts = {
-        sfu: in_flight(placed.in_flight[sfu].counts, offer.version, reports_until_shown=wish.reports_until_shown)
-        for sfu, offer in offers.items()
-    }
-    return placed.placement, placed.fresh, counts
+    there = {sfu: counts(wish, offer, placed.in_flight[sfu]) for sfu, offer in offers.items()}
+    return placed.placement, placed.fresh, there
+
+
+def counts(wish: Wish, offer: Offer, there: InFlightThere) -> Counts:
+    """What a router that has seen that report adds to it."""
+    return in_flight(there.counts, offer.version, reports_until_shown=wish.reports_until_shown)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -74,6 +76,10 @@ async def test_both_decide_alike_and_tell_the_same_in_flight(redis_url: str, fle
         there = told(wish, await server.store.place_room(room, wish))
         assert here == there, wish
         requests.placed[room] = mine.placement.sfu
+        if requests.rng.random() < 0.2:  # the player goes elsewhere
+            offer = requests.rng.choice(wish.offers)
+            counted = [await each.store.count_join(offer.sfu, offer.version) for each in (memory, server)]
+            assert counts(wish, offer, counted[0]) == counts(wish, offer, counted[1])
         fresh, kept = fresh + mine.fresh, kept + (not mine.fresh)
     assert min(fresh, kept) > 20, "both happened"
     await server.close()

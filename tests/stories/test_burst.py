@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from router.core.selector import SortBy
+from shared.placing import Offer, Wish
 from shared.store import Store, StoreApi
 from tests.fakes.burst import Burst, Node, furthest
 from tests.fakes.store import FakeStore
@@ -76,6 +77,29 @@ async def test_sfus_of_different_size_get_what_they_can_carry(two: list[StoreApi
     known = {sfu: (before[sfu] + got[sfu]) / (before[sfu] + ideal[sfu]) for sfu in ("big", "small")}
     assert all(0.8 <= share <= 1.2 for share in known.values()), (got, ideal)
     assert abs(got["new"] - got["newer"]) <= 2
+
+
+async def test_players_who_cannot_use_the_sfu_of_their_room_spread_over_the_others(two: list[StoreApi]) -> None:
+    """A blocked port range, say: 120 players at once, of rooms that stay where they are."""
+    burst = Burst(two, [*EQUAL, Node(sfu="home", clients=1)])
+    rooms = [f"room-{n}" for n in range(120)]
+    for room in rooms:
+        await two[0].place_room(room, Wish(offers=(Offer(sfu="home", version=(1, 2)),), join=False))
+    got = await burst.joins(rooms, exclude=["home"])
+    assert furthest(got, even(120), before=Counter()) <= WITHIN, got
+    stand = [await two[1].read_placement(room) for room in rooms]
+    assert {place.sfu for place in stand if place} == {"home"}
+
+
+async def test_a_cap_on_joins_a_second_holds_for_players_who_cannot_use_the_sfu_of_their_room(
+    two: list[StoreApi],
+) -> None:
+    burst = Burst(
+        two, [Node(sfu="empty"), Node(sfu="busy", clients=300), Node(sfu="home", clients=1)], max_joins_per_s=20
+    )
+    await two[0].place_room("one", Wish(offers=(Offer(sfu="home", version=(1, 2)),), join=False))
+    got = await burst.joins(["one"] * 80, exclude=["home"])
+    assert got["busy"] >= 30, "the rest, but for those of an earlier second and of the same moment"
 
 
 async def test_a_report_in_the_middle_of_the_burst_does_not_upset_it(two: list[StoreApi]) -> None:

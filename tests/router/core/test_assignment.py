@@ -9,7 +9,7 @@ import pytest
 from router.core.assignment import Ask, Assigner, Plan, Reason
 from router.core.directory import Directory
 from router.core.selector import NodeSelector
-from shared.placing import PlacedRoom
+from shared.placing import Counts, InFlightThere, PlacedRoom
 from shared.records import RoomPlacement, SfuState
 
 
@@ -133,3 +133,14 @@ def test_a_vanished_sfu_is_given_only_when_there_is_no_other(it: World) -> None:
     last = it.plan()
     assert sorted(last.eligible) == ["a", "b", "c"]
     assert it.settle(last, "a") == ("a", Reason.CHOSEN)
+
+
+def test_what_redis_does_not_know_of_yet_counts_beside_what_it_knows(it: World) -> None:
+    """Joins that went elsewhere than their room, or were placed while Redis was away."""
+    plan = it.plan()
+    for _ in range(20):
+        it.assigner.standings.placed_alone("a", rooms=0, now=0.0)
+    there = {"a": InFlightThere(counts={(1, 1): Counts(3, 0)}), "b": InFlightThere(counts={(1, 1): Counts(5, 0)})}
+    placed = PlacedRoom(placement=RoomPlacement(sfu="c"), in_flight=there)
+    heeded = it.assigner.heed(plan, placed, now=0.0)
+    assert {each.sfu: each.in_flight for each in heeded.candidates} == {"a": 20, "b": 5, "c": 0}
