@@ -4,7 +4,9 @@ SluiceError
  +- FleetFailed        a program of a local fleet did not come up or ended on its own
  +- NotApplied         a command was written, but the fleet did not follow it in time
  +- NoFleet            no fleet was named and none runs here
+ +- NoPort             every port that could be taken is
  +- PoolError          a pool of nodes did not answer, or refused
+ +- SystemRefused      a file, a socket or a process that the system does not give us
 """
 
 from __future__ import annotations
@@ -56,6 +58,35 @@ class NoFleet(SluiceError):
     def sentence(self) -> str:
         which = f"no fleet {self.fleet!r} runs here" if self.fleet else "no fleet runs here"
         return f"{which}: start one with 'sluice up', or name its Redis with --redis (or SLUICE_REDIS)"
+
+
+class NoPort(SluiceError):
+    """Programs here have no port left to listen on."""
+
+    code = "no-port"
+
+    def __init__(self, *, host: str, least: int, most: int) -> None:
+        super().__init__()
+        self.host = host
+        self.least = least
+        self.most = most
+
+    def sentence(self) -> str:
+        return f"no port from {self.least} to {self.most} is free on {self.host}: end a program that has one"
+
+
+class SystemRefused(SluiceError):
+    """What the operating system answered to a command that has no better words for it."""
+
+    code = "system-refused"
+
+    def __init__(self, error: OSError) -> None:
+        super().__init__()
+        self.error = error
+
+    def sentence(self) -> str:
+        words = self.error.strerror or str(self.error) or type(self.error).__name__
+        return f"{self.error.filename}: {words}" if self.error.filename else words
 
 
 class PoolTrouble(StrEnum):

@@ -9,6 +9,7 @@ from cyclopts import App
 from control.cli.output import out, step
 from control.cli.up import stop_signals
 from control.shell.demo import demo
+from control.shell.ports import check_port
 from shared.errors import BadSetting
 
 MAX_SFUS = 2000
@@ -40,6 +41,7 @@ async def fleet(*, sfus: int = 300, players: int = 120, port: int = 7080, seed: 
     seed
         Seed of everything that is drawn.
     """
+    check_port(port)
     if not 1 <= sfus <= MAX_SFUS or players < 0:
         raise BadSetting(setting="demo fleet", detail=f"needs 1 to {MAX_SFUS} SFUs and no negative number of players")
     with stop_signals() as stop:

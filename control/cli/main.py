@@ -10,6 +10,7 @@ from cyclopts import App, CycloptsError
 
 from control.cli.environment import every_setting, where_only
 from control.cli.output import err, show_error
+from control.errors import SystemRefused
 from shared.errors import BadInput, SluiceError
 
 HELP = """Roll a fleet of SFUs without cutting a call.
@@ -81,6 +82,9 @@ def run(tokens: list[str]) -> int:
         return MISUSED
     except SluiceError as error:
         show_error(error)
+        return FAILED
+    except OSError as error:
+        show_error(SystemRefused(error))
         return FAILED
     except KeyboardInterrupt:
         return INTERRUPTED

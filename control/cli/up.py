@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import os
 import signal
 from collections.abc import Iterator
@@ -21,13 +22,13 @@ from control.shell import runfiles
 from control.shell.botsrun import start_bots
 from control.shell.fleet import PAGE_PORT, Fleet, FleetSpec
 from control.shell.operations import open_store, view
+from control.shell.ports import check_host, check_port
 from control.shell.scaledfleet import ScaledFleet, local_settings
 from control.shell.target import DEFAULT_FLEET, Target
 from shared.errors import BadSetting, StoreUnavailable
 from shared.store.store import Store
 
 REDRAW_S = 1.0
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 async def up(
@@ -63,13 +64,13 @@ async def up(
     fleet
         Name of the fleet, when several run here.
     port
-        Port of the page; the next free one is taken when it is busy.
+        Port of the page; the next free one is taken when it is busy. 0: any free one.
     scaling
         Let a controller grow and shrink the fleet by this TOML file (docs/autoscaling.md); it begins with `--sfus`.
     """
     size = size.sized(len(os.sched_getaffinity(0)))
     where = runfiles.directory()
-    check(size, bots=bots, fleet=fleet, where=where)
+    check(size, bots=bots, fleet=fleet, port=port, where=where)
     spec = spec_of(size, fleet=fleet, port=port)
     if scaling is not None:
         local_settings(scaling)
@@ -92,8 +93,10 @@ async def up(
                 err.print("ending the fleet")
 
 
-def check(size: FleetSize, *, bots: int, fleet: str, where: Path) -> None:
+def check(size: FleetSize, *, bots: int, fleet: str, port: int, where: Path) -> None:
     """Raise `BadSetting` for what can't be started."""
+    check_port(port)
+    check_host(size.host)
     if size.routers < 1 or size.sfus < 1 or bots < 0:
         raise BadSetting(setting="up", detail="needs at least one router and one SFU, and no negative number of bots")
     if not fleet or not all(letter.isalnum() or letter in "-_." for letter in fleet) or fleet.startswith("."):
@@ -111,7 +114,7 @@ def spec_of(size: FleetSize, *, fleet: str, port: int) -> FleetSpec:
         server=size.server,
         host=size.host,
         fleet=fleet,
-        page_port=port,
+        page_port=port or None,
         router_flags=("--dev-tokens",),
         inherit=True,
     )
@@ -137,7 +140,7 @@ def run_file(fleet: Fleet) -> runfiles.RunFile:
 def notes(fleet: Fleet, size: FleetSize) -> list[str]:
     """What is worth knowing of a fleet that has just started."""
     lines = [f"page  [bold]{fleet.page}[/bold]", f"logs  {fleet.logs}", "end   Ctrl-C"]
-    if size.host not in LOOPBACK:
+    if not ipaddress.ip_address(size.host).is_loopback:
         lines.append("[yellow]open to the network: the page gives a token to whoever asks[/yellow]")
     return lines
 

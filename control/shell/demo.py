@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import random
 import secrets
 import time
@@ -22,7 +23,7 @@ from control.shell.demopool import DemoPool
 from router.config import RouterConfig
 from router.shell.router import Router
 from shared.embedded import EmbeddedRedis
-from shared.errors import StoreUnavailable
+from shared.errors import BadSetting, StoreUnavailable
 from shared.records import SfuState
 from shared.store.store import Store
 from shared.tokens import OperatorClaims, issue
@@ -57,7 +58,7 @@ class Demo:
 async def demo(
     *, sfus: int, players: int, port: int, seed: int, api_open: bool = True, say: Callable[[str], None] = lambda _: None
 ) -> AsyncIterator[Demo]:
-    """A demo fleet, ended with everything it started. Raises `EmbeddedFailed`, or `OSError` when the port is taken."""
+    """A demo fleet, ended with everything it started. Raises `EmbeddedFailed`, or `BadSetting` for a taken port."""
     secret = secrets.token_hex(32)
     rng = random.Random(seed)
     server = EmbeddedRedis()
@@ -71,7 +72,7 @@ async def demo(
         store = Store(server.url, fleet=FLEET)
         fleet = DemoFleet(sfus=sfus, rng=rng, now=time.monotonic(), epoch=int(time.time()))
         router = Router(config, Store(server.url, fleet=FLEET))
-        await router.start()
+        await _start(router, port=port)
         crowd = DemoPlayers(ws=router.state.announced_ws, secret=secret, players=players, rng=rng)
         controller = Controller(
             "control-1", _settings(sfus), store=Store(server.url, fleet=FLEET), pool=DemoPool(fleet)
@@ -89,6 +90,17 @@ async def demo(
             await store.close()
     finally:
         await server.stop()
+
+
+async def _start(router: Router, *, port: int) -> None:
+    try:
+        await router.start()
+    except OSError as error:
+        await router.stop()
+        if error.errno not in (errno.EADDRINUSE, errno.EACCES):
+            raise
+        why = "is taken" if error.errno == errno.EADDRINUSE else "is for the system's own programs"
+        raise BadSetting(setting="--port", detail=f"{port} {why}; give another one, or 0 for any free one") from None
 
 
 def _settings(sfus: int) -> ScalingSettings:

@@ -1,12 +1,42 @@
-"""Free ports on this host for the programs of a local fleet."""
+"""Free ports on this host for the programs of a local fleet, and addresses they can listen on."""
 
 from __future__ import annotations
 
+import ipaddress
 import random
 import socket
+from collections.abc import Iterator
+
+from control.errors import NoPort
+from shared.errors import BadSetting
 
 LOW, HIGH = 20_000, 32_000
 """Below Linux' ephemeral range (32768 on), so that no outgoing connection takes a port between our look and its use."""
+MOST_PORT = 65_535
+
+
+def check_host(host: str) -> None:
+    """Raise `BadSetting` unless programs here can listen on this address and players can be sent to it."""
+    try:
+        address = ipaddress.IPv4Address(host)
+    except ValueError:
+        detail = f"{host!r} is no IPv4 address in numbers, such as 127.0.0.1"
+        raise BadSetting(setting="--host", detail=detail[:200]) from None
+    if address.is_unspecified:
+        detail = f"players can't be sent to {host}; give the address at which they reach this machine"
+        raise BadSetting(setting="--host", detail=detail)
+    with socket.socket() as probe:
+        try:
+            probe.bind((host, 0))
+        except OSError:
+            detail = f"{host} is no address of this machine; `ip address` lists those, and 127.0.0.1 always is one"
+            raise BadSetting(setting="--host", detail=detail) from None
+
+
+def check_port(port: int) -> None:
+    """Raise `BadSetting` unless it is a port, or 0 for any free one."""
+    if not 0 <= port <= MOST_PORT:
+        raise BadSetting(setting="--port", detail=f"must be 0 to {MOST_PORT}; 0 takes any free one")
 
 
 def is_free(port: int, *, host: str = "127.0.0.1") -> bool:
@@ -31,10 +61,14 @@ class Ports:
         self._given: set[int] = set()
 
     def take(self, wanted: int | None = None) -> int:
-        """A free port: `wanted` or the next free one after it, or any. Raises `OSError` when none is left."""
-        for attempt in range(HIGH - LOW):
-            port = self._rng.randrange(LOW, HIGH) if wanted is None else wanted + attempt
-            if port < 65536 and port not in self._given and is_free(port, host=self._host):
+        """A free port: `wanted` or the next free one after it, or any. Raises `NoPort` when none is left."""
+        least, most = (LOW, HIGH - 1) if wanted is None else (wanted, MOST_PORT)
+        for port in range(least, most + 1) if wanted is not None else self._drawn():
+            if port not in self._given and is_free(port, host=self._host):
                 self._given.add(port)
                 return port
-        raise OSError(f"no free port on {self._host}")
+        raise NoPort(host=self._host, least=least, most=most)
+
+    def _drawn(self) -> Iterator[int]:
+        for _ in range(HIGH - LOW):
+            yield self._rng.randrange(LOW, HIGH)

@@ -16,6 +16,7 @@ from control.shell.crowd import Crowd
 from control.shell.fleet import Fleet, FleetSpec
 from control.shell.operations import open_store
 from control.shell.plays import PLAYS
+from control.shell.ports import check_host
 from control.shell.redisinfo import server_name
 from control.shell.stage import Stage
 from control.shell.stall import StallMeter
@@ -95,9 +96,14 @@ async def assemble(stage: Stage, crowd: CrowdSize) -> None:
 
 def check(size: FleetSize, crowd: CrowdSize) -> None:
     """Raise `BadSetting` for what can't be rehearsed."""
+    check_host(size.host)
     if size.routers < 1:
         raise BadSetting(setting="--routers", detail="must be at least 1")
     if size.sfus < 2:
         raise BadSetting(setting="--sfus", detail="must be at least 2: players need somewhere to go")
+    if crowd.bots < 2:
+        raise BadSetting(setting="--bots", detail="must be at least 2: somebody has to hear somebody")
     if not 1 <= crowd.rooms <= crowd.bots // 2:
-        raise BadSetting(setting="--rooms", detail="must be at least 1, with two bots or more in each")
+        most = crowd.bots // 2
+        detail = f"must be 1 to {most}, so that each has two or more of the {crowd.bots} --bots"
+        raise BadSetting(setting="--rooms", detail=detail)

@@ -10,6 +10,7 @@ from control.config import FleetSize
 from control.core.scale_plan import Plan
 from control.core.scale_rehearsal import ScaleReport, Setting, summarize
 from control.core.scale_seen import Seen
+from control.shell.ports import check_host
 from control.shell.redisinfo import server_name
 from control.shell.scale_play import play
 from control.shell.scale_stage import ScaleStage, scale_stage
@@ -23,6 +24,7 @@ LOOK_EVERY_S = 0.1
 
 async def rehearse_scale(*, size: FleetSize, tick_s: float, seed: int, say: Callable[[str], None]) -> ScaleReport:
     """Run it. Raises `BadSetting` for sizes that make no sense, `FleetFailed` when a program fails."""
+    check_host(size.host)
     if size.routers < 1:
         raise BadSetting(setting="--routers", detail="must be at least 1")
     plan = Plan(nodes=size.sfus, tick_s=tick_s)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,14 @@ def test_every_command_has_a_help_page(command: str, capsys: pytest.CaptureFixtu
         (["bots", "--secret", SECRET, "--join-per-s", "nan"], 2, "join_per_s: must be over 0"),
         (["up", "--sfus=-1"], 2, "at least one"),
         (["up", "--fleet", "../x"], 2, "--fleet"),
+        (["up", "--port", "99999"], 2, "--port: must be 0 to 65535"),
+        (["up", "--port=-1"], 2, "--port: must be 0 to 65535"),
+        (["up", "--host", "203.0.113.9"], 2, "--host: 203.0.113.9 is no address of this machine"),
+        (["demo", "fleet", "--port", "99999"], 2, "--port: must be 0 to 65535"),
+        (["rehearse", "drain", "--host", "localhost"], 2, "--host: 'localhost' is no IPv4 address"),
+        (["rehearse", "scale", "--host", "0.0.0.0"], 2, "--host: players can't be sent to 0.0.0.0"),
+        (["rehearse", "drain", "--bots", "0"], 2, "--bots: must be at least 2"),
+        (["rehearse", "drain", "--bots", "4", "--rooms", "3"], 2, "--rooms: must be 1 to 2"),
         (["up", "--sfus", "many"], 2, "many"),
         (["up", "--scaling", "/nowhere.toml"], 2, "/nowhere.toml: can't be read"),
         (["control"], 2, "--scaling"),
@@ -72,6 +81,26 @@ def test_what_can_not_be_done_is_said_in_one_sentence(
     assert sentence in captured.err
     assert "Traceback" not in captured.err
     assert captured.out == ""
+
+
+def test_a_taken_port_of_the_demo_is_said_in_one_sentence(capfd: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert run(["demo", "fleet", "--sfus", "1", "--players", "0", "--port", str(port)]) == 2
+    captured = capfd.readouterr()
+    assert f"sluice: --port: {port} is taken; give another one, or 0 for any free one" in captured.err
+    assert "Traceback" not in captured.err
+
+
+def test_what_the_system_refuses_is_said_in_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "sluice").write_text("a file where a directory is wanted")
+    assert run(["up"]) == 1
+    captured = capsys.readouterr()
+    assert "sluice: " in captured.err
+    assert str(tmp_path / "sluice") in captured.err
+    assert "Traceback" not in captured.err
 
 
 def test_a_token_opens_what_it_says(capsys: pytest.CaptureFixture[str]) -> None:
