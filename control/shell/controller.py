@@ -6,6 +6,8 @@ import asyncio
 import logging
 import time
 
+import msgspec
+
 from control.core.autoscaler import Decision, Moment, Samples, decide, join
 from control.core.autoscaler.line import tick_line
 from control.core.autoscaler.samples import NodeCeilings
@@ -128,6 +130,7 @@ class Controller:
 
     async def _observe_decide_act(self, token: int) -> str:
         kept = await self._store.read_scaling_state(token)
+        before = self._unless_lost(kept.state)
         listing = await self._list()
         now = self._clock()
         moment = Moment(
@@ -138,7 +141,7 @@ class Controller:
         self._redis_ahead_s = kept.at - now
         decision = decide(
             join(listing, self._samples.reports(now=now)),
-            kept.state,
+            before,
             self.settings,
             moment=moment,
             token=token,
@@ -146,14 +149,27 @@ class Controller:
             pool=self._pool.name,
             dry_run=self._dry_run,
         )
+        # Before it is stored: whether that arrives or not, this time has been counted once.
+        self._ticked = now
         await self._store.put_scaling(token, decision.state, decision.records)
-        self._ticked, self._state = now, decision.state
-        self._show(kept.state, decision)
+        self._state = decision.state
+        self._show(before, decision)
         blank = ScalingRecord(controller=self.controller, pool=self._pool.name, figures=decision.figures)
         self._state = await self._acting.act(decision.effects, decision.state, token=token, record=blank)
         if decision.action is ScaleAction.HELD:
             return "held"
         return "idle" if decision.action is ScaleAction.NONE else "acted"
+
+    def _unless_lost(self, kept: ScalingState) -> ScalingState:
+        """What is kept; where nothing is any more, a whole cooldown: the last change may have been just before.
+
+        Plans are not made up again from memory, which may be of an earlier term: cordons of ours are taken back as any
+        that belong to no removal, and a node on its way up counts once it is warm.
+        """
+        if kept.tick or not self._state.tick:
+            return kept
+        self._bad("state-lost", "Redis keeps nothing of the scaling any more; a whole cooldown begins")
+        return msgspec.structs.replace(kept, cooldown_left_s=self.settings.cooldown_s)
 
     async def _list(self) -> Listing | None:
         try:
