@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 
 from router.core.assignment import Ask, Plan
 from router.core.placements import Placed
+from router.core.release import release_of
 from router.core.selector import Decision, Preference
 from router.core.sessions import Session
 from router.shell.outbox import Outbox
@@ -128,13 +128,14 @@ class Placing:
     def _preference(self, name: str, session: Session, seen: RoomRecord | None) -> Preference:
         """The cell of the player, and the release that its room runs on."""
         state = self._state
-        version = ""
-        if state.config.keep_version:
-            room = state.rooms.get(name)
-            publications = room.publications if room else seen.publications if seen else {}
-            states = (state.directory.state(publication.sfu) for publication in publications.values())
-            version = most_common(each.version for each in states if each is not None)
+        version, it = "", state.rooms.get(name) or seen
+        if state.config.keep_version and it is not None:
+            version = release_of(it.publications, it.players, it.placement, version=self._version)
         return Preference(cell=session.claims.cell, version=version)
+
+    def _version(self, sfu: str) -> str:
+        known = self._state.directory.state(sfu)
+        return known.version if known else ""
 
     def _incarnation(self, sfu: str) -> int:
         known = self._state.directory.state(sfu)
@@ -170,9 +171,3 @@ class Placing:
         )
         secret = self._state.config.secret
         return issue(granted, secret=secret, now_at=self._state.wall(), ttl_s=SFU_TOKEN_TTL_S)
-
-
-def most_common(versions: Iterable[str]) -> str:
-    """The release most of them run; of equals the one that sorts last, which tends to be the newer; none: empty."""
-    counts = Counter(version for version in versions if version)
-    return max(counts, key=lambda version: (counts[version], version), default="")

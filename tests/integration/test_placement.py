@@ -132,12 +132,14 @@ async def test_a_preferred_cell_of_the_token_or_the_join_is_honoured_and_a_cordo
     await other.close()
 
 
-async def test_during_a_rollout_a_room_stays_on_its_release(it: Fleet) -> None:
+@pytest.mark.parametrize("muted", [False, True], ids=["publishing", "muted"])
+async def test_during_a_rollout_a_room_stays_on_its_release(it: Fleet, muted: bool) -> None:
     room = f"rollout-{it.tag}"
     ann = await Player.join(it.a.ws, room, "ann", exclude=("s2", "s3"))
     assert ann.sfu == "s1"
-    await ann.say(player.Publish(publication="mic", kind="audio", sfu="s1"))
-    await ann.hears(player.RoomUpdate, where=lambda m: bool(m.publications))
+    if not muted:
+        await ann.say(player.Publish(publication="mic", kind="audio", sfu="s1"))
+        await ann.hears(player.RoomUpdate, where=lambda m: bool(m.publications))
     await it.sfus[1].report(load=0.9)
     await it.sfus[0].cordon()
     heard = await ann.hears(player.CordonedSfu)
