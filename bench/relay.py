@@ -22,15 +22,16 @@ DEFAULT = RelaySettings()
 _WORKLOAD_LIST = "\n\n".join(f"* `{one.name}` ({one.size}): {one.about}" for one in WORKLOADS.values())
 app = App(
     name="relay",
-    help="""CPU per forwarded packet, delay, loss and memory of the data plane, at real sizes.
-
-    An SFU's media port runs on one core, and on another a generator that stands for all publishers and subscribers,
-    each with its own ICE, DTLS and SRTP. Leave the machine alone meanwhile, or run it as `chrt -r 5 sluice bench …`.
-    Workloads, and how many subscribers (or rooms) each has unless told:
+    help="CPU per forwarded packet, delay, loss and memory of the data plane, at real sizes.",
+    help_epilogue="""An SFU's media port runs on one core, and on another a generator that stands for all publishers and
+    subscribers, each with its own ICE, DTLS and SRTP. Leave the machine alone meanwhile, or run it as
+    `chrt -r 5 sluice bench …`. Workloads, and how many subscribers (or rooms) each has unless told:
 
 """
     + _WORKLOAD_LIST
     + """
+
+For example:
 
     sluice bench relay fanout --subscribers 200
 

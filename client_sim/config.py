@@ -77,6 +77,7 @@ class BotsConfig:
             raise BadSetting(setting="token", detail="is one player's; use --secret for more bots than one")
         check_numbers(self, "duration_s", "move_spread_s", least=0)
         check_numbers(self, "join_per_s", over=0)
+        check_numbers(self, "metrics_port", least=0, most=65535)
         return self
 
     def room_of(self, index: int) -> str:

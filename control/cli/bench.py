@@ -24,9 +24,13 @@ app = App(
     sluice bench choose
 """,
 )
-app.command("bench.join:app", name="join")
-app.command("bench.relay:app", name="relay")
-app.command("bench.choose:app", name="choose")
+app.command("bench.join:app", name="join", help="Time from a browser's websocket to its first video frame.")
+app.command(
+    "bench.relay:app",
+    name="relay",
+    help="CPU per forwarded packet, delay, loss and memory of the data plane, at real sizes.",
+)
+app.command("bench.choose:app", name="choose", help="Time to choose among many SFUs.")
 
 
 @app.command(name="notify")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from control.cli.last import check_last
 from control.cli.output import out, print_json
 from control.cli.tables import drains_table
 from control.config import HERE, Where
@@ -23,6 +24,7 @@ async def drains(*, where: Where = HERE, last: int = 20, json: bool = False) -> 
     json
         Print the reports as JSON.
     """
+    check_last(last)
     async with open_store(find_target(where)) as store:
         reports = await store.read_drain_reports(last)
     if json:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from control.cli.last import check_last
 from control.cli.output import out, print_json
 from control.cli.story import story
 from control.config import HERE, Where
@@ -35,6 +36,7 @@ async def explain(who: str, /, *, where: Where = HERE, last: int = 5, json: bool
     json
         Print `{"who": …, "placements": […]}`.
     """
+    check_last(last)
     async with open_store(find_target(where)) as store:
         records = await told_of(store, who, last=last)
     if json:

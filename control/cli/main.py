@@ -29,31 +29,33 @@ Every setting can also be given as SLUICE_… in the environment."""
 FAILED, MISUSED, INTERRUPTED = 1, 2, 130
 
 COMMANDS = {
-    "up": "control.cli.up:up",
-    "status": "control.cli.status:status",
-    "cordon": "control.cli.cordon:cordon",
-    "uncordon": "control.cli.cordon:uncordon",
-    "drain": "control.cli.drain:drain",
-    "drains": "control.cli.drains:drains",
-    "explain": "control.cli.explain:explain",
-    "exit": "control.cli.exit:exit_",
-    "token": "control.cli.token:token",
-    "scaling": "control.cli.scaling:app",
-    "rehearse": "control.cli.rehearse:app",
-    "bench": "control.cli.bench:app",
-    "capacity": "bench.capacity:capacity",
-    "demo": "control.cli.demo:app",
-    "bots": "client_sim.__main__:bots_command",
-    "control": "control.cli.control:control",
-    "router": "router.command:router_command",
-    "sfu": "sfu.__main__:sfu_command",
+    "up": ("control.cli.up:up", "Start routers and SFUs on this machine and watch them."),
+    "status": ("control.cli.status:status", "Show the fleet's SFUs and routers."),
+    "cordon": ("control.cli.cordon:cordon", "Take an SFU out of new placements; its calls go on."),
+    "uncordon": ("control.cli.cordon:uncordon", "Let an SFU take new players again."),
+    "drain": ("control.cli.drain:drain", "Cordon an SFU and let it end once its last player has left."),
+    "drains": ("control.cli.drains:drains", "List what past drains came to."),
+    "explain": ("control.cli.explain:explain", "Tell why a room or a player is where it is."),
+    "exit": ("control.cli.exit:exit_", "End cordoned SFUs now; their players rejoin elsewhere."),
+    "token": ("control.cli.token:token", "Make a player's or an operator's token."),
+    "scaling": ("control.cli.scaling:app", "Show what the autoscaler decided and why; check its settings."),
+    "rehearse": ("control.cli.rehearse:app", "Drain, end, roll or scale a private fleet under talking bots."),
+    "bench": ("control.cli.bench:app", "Measure what this machine carries."),
+    "capacity": ("bench.capacity:capacity", "Find the streams that this machine holds."),
+    "demo": ("control.cli.demo:app", "Look at the fleet page with simulated SFUs."),
+    "bots": ("client_sim.__main__:bots_command", "Run players that talk, move and measure gaps."),
+    "control": ("control.cli.control:control", "Run a controller that grows and shrinks the fleet."),
+    "router": ("router.command:router_command", "Run a router."),
+    "sfu": ("sfu.__main__:sfu_command", "Run an SFU."),
 }
+"""Where each command is, and what the list of commands says of it."""
 OPERATORS = {"status", "cordon", "uncordon", "drain", "drains", "explain", "exit"}
 """Commands that act on a fleet somebody else runs."""
 
 
-def make_app() -> App:
-    """The command tree; no command's module is imported yet."""
+def make_app(asked: str = "") -> App:
+    """The command tree; no command's module is imported yet. The command that is `asked` for tells its own help page,
+    which the words for the list would otherwise stand in for."""
     app = App(
         name="sluice",
         help=HELP,
@@ -62,11 +64,9 @@ def make_app() -> App:
         result_action="return_value",
         help_format="markdown",
     )
-    for name, target in COMMANDS.items():
-        if name in OPERATORS:
-            app.command(target, name=name, config=where_only)
-        else:
-            app.command(target, name=name)
+    for name, (target, words) in COMMANDS.items():
+        of_operators = {"config": where_only} if name in OPERATORS else {}
+        app.command(target, name=name, help=None if name == asked else words, **of_operators)
     return app
 
 
@@ -74,7 +74,8 @@ def run(tokens: list[str]) -> int:
     """Run one command; its exit status. 1: it failed; 2: it was misused."""
     logging.lastResort = logging.NullHandler()  # a command's error says it all; programs set up a log of their own
     try:
-        result = make_app()(tokens, exit_on_error=False, error_console=err)
+        asked = next((token for token in tokens if not token.startswith("-")), "")
+        result = make_app(asked)(tokens, exit_on_error=False, error_console=err)
     except CycloptsError:
         return MISUSED  # cyclopts has said what is wrong
     except BadInput as error:

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from control.cli.environment import where_only
+from control.cli.last import check_last
 from control.cli.output import out, print_json
 from control.config import HERE, Where
 from control.core.pool_settings import read_pool
@@ -48,6 +49,7 @@ async def scaling(*, where: Where = HERE, last: int = 20, json: bool = False) ->
     json
         Print leader, state and records as JSON.
     """
+    check_last(last)
     async with open_store(find_target(where)) as store:
         seen = await store.read_scaling(last)
     if json:

@@ -27,6 +27,7 @@ SECRET = "a secret of thirty-two bytes or more"
         ({"duration_s": -1.0}, "duration_s: must be at least 0"),
         ({"move_spread_s": float("nan")}, "move_spread_s: must be at least 0"),
         ({"join_per_s": 0.0}, "join_per_s: must be over 0"),
+        ({"metrics_port": 99_999}, "metrics_port: must be at least 0 and at most 65535"),
         ({"rule": "nowhere_at_all:x"}, "rule"),
         ({"behaviour": "0s lunch"}, "lunch"),
         ({"behaviour": "@/no/such/file"}, "behaviour"),

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -30,6 +32,37 @@ def nobody_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_every_command_has_a_help_page(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run([command, "--help"]) == 0
     assert f"sluice {command}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("tokens", "words"),
+    [
+        (["up"], "The programs' own settings"),
+        (["rehearse"], "The exit status is 1 when anybody was cut"),
+        (["bench", "relay"], "sluice bench relay fanout --find-knee"),
+    ],
+)
+def test_a_commands_own_page_says_more_than_the_list(
+    tokens: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run([*tokens, "--help"]) == 0
+    assert words in " ".join(capsys.readouterr().out.split())
+
+
+def test_the_list_of_commands_says_what_each_does_and_loads_none() -> None:
+    asked = "from control.cli.main import run; run(['--help']); import sys; print('\\n'.join(sys.modules))"
+    printed = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True).stdout
+    told = " ".join(printed.split())
+    for command, (target, words) in COMMANDS.items():
+        assert f"│ {command} {words}" in told
+        assert target.partition(":")[0] not in printed.splitlines()
+
+
+def test_the_list_of_benchmarks_says_what_each_measures(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["bench", "--help"]) == 0
+    told = capsys.readouterr().out
+    for words in ("choose  Time to", "join    Time from", "notify  From an SFU's", "relay   CPU per forwarded"):
+        assert words in told
 
 
 @pytest.mark.parametrize(
@@ -64,6 +97,9 @@ def test_every_command_has_a_help_page(command: str, capsys: pytest.CaptureFixtu
         (["demo", "fleet", "--port", "99999"], 2, "--port: must be 0 to 65535"),
         (["rehearse", "drain", "--host", "localhost"], 2, "--host: 'localhost' is no IPv4 address"),
         (["rehearse", "scale", "--host", "0.0.0.0"], 2, "--host: players can't be sent to 0.0.0.0"),
+        (["explain", "kitchen", "--last", "0"], 2, "--last: must be 1"),
+        (["drains", "--last=-3"], 2, "--last: must be 1"),
+        (["scaling", "--last", "0"], 2, "--last: must be 1"),
         (["rehearse", "drain", "--bots", "0"], 2, "--bots: must be at least 2"),
         (["rehearse", "drain", "--bots", "4", "--rooms", "3"], 2, "--rooms: must be 1 to 2"),
         (["up", "--sfus", "many"], 2, "many"),
