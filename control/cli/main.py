@@ -65,8 +65,11 @@ def make_app(asked: str = "") -> App:
         help_format="markdown",
     )
     for name, (target, words) in COMMANDS.items():
-        of_operators = {"config": where_only} if name in OPERATORS else {}
-        app.command(target, name=name, help=None if name == asked else words, **of_operators)
+        said = None if name == asked else words
+        if name in OPERATORS:
+            app.command(target, name=name, help=said, config=where_only)
+        else:
+            app.command(target, name=name, help=said)
     return app
 
 
