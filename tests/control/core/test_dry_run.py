@@ -1,0 +1,47 @@
+"""A dry run decides, records and plans nothing: neither a new removal nor the taking back of an old one (A9)."""
+
+from __future__ import annotations
+
+from control.core.autoscaler import Decision, Moment, decide, join
+from shared.scaling_records import ScaleAction
+from tests.fakes.scaling_rig import Rig
+from tests.fakes.scaling_worlds import HOT, QUIET, draining, rig
+
+
+def dry_until(it: Rig, action: ScaleAction, *, within: int) -> Decision:
+    """Ticks of a dry run, none of which does anything, until one decides on that."""
+    for _ in range(within):
+        it.pass_time(it.settings.tick_s)
+        world = join(it.pool.listing(), it.leader.samples.reports(now=it.now))
+        moment = Moment(now_at=it.now, elapsed_s=it.settings.tick_s)
+        decision = decide(world, it.state, it.settings, moment=moment, token=1, dry_run=True)
+        it.leader.samples.next_tick()
+        it.state = decision.state
+        assert decision.effects == ()
+        if decision.action is action:
+            return decision
+    raise AssertionError(f"no {action} within {within} ticks")
+
+
+def test_a_removal_that_was_only_thought_of_is_not_planned() -> None:
+    it = rig(load=QUIET)
+    decision = dry_until(it, ScaleAction.SCALE_IN, within=20)
+    assert decision.state.removals == ()
+    assert [(record.action, record.dry_run) for record in decision.records] == [("scale-in", True)]
+    assert decision.state.cooldown_left_s == it.settings.cooldown_s, "it waits as if it had been done"
+    assert decision.state.quiet_ticks == 0
+
+
+def test_a_removal_that_was_only_thought_back_goes_on() -> None:
+    it, node = draining()
+    it.tick()
+    it.load(HOT)
+    decision = dry_until(it, ScaleAction.CANCELLED, within=20)
+    assert [removal.node for removal in decision.state.removals] == [node]
+
+
+def test_a_launch_that_was_only_thought_of_is_not_planned() -> None:
+    it = rig(load=HOT)
+    decision = dry_until(it, ScaleAction.SCALE_OUT, within=4)
+    assert decision.state.launch is None
+    assert decision.state.hits == ()

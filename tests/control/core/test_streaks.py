@@ -1,0 +1,57 @@
+"""Streaks: what starts them anew, and whose clock tells how far apart two ticks are (A3, A4)."""
+
+from __future__ import annotations
+
+import pytest
+
+from control.core.autoscaler.progress import Progress
+from control.core.autoscaler.streaks import changed
+from control.core.autoscaler.world import Moment
+from control.core.scaling_settings import ScalingSettings
+from shared.scaling_records import ScaleAction, ScalingState
+from tests.fakes.scaling_worlds import HOT, QUIET, draining, rig
+
+
+def test_a_change_of_the_pool_starts_everything_anew() -> None:
+    before = Progress(state=ScalingState(hits=(True, True), quiet_ticks=7, cooldown_left_s=1.0))
+    after = changed(before, ScalingSettings(), Moment(now_at=99.0, elapsed_s=30.0)).state
+    assert (after.hits, after.quiet_ticks, after.cooldown_left_s, after.last_change_at) == ((), 0, 300.0, 99.0)
+
+
+def test_what_was_seen_before_a_launch_says_nothing_about_the_new_pool() -> None:
+    it = rig(load=HOT)
+    it.until(ScaleAction.SCALE_OUT)
+    assert it.state.hits == ()
+    it.load(HOT)
+    assert it.tick().figures.out_hits == 1
+
+
+def test_what_was_seen_before_a_removal_says_nothing_about_the_new_pool() -> None:
+    it, _ = draining()
+    assert it.state.quiet_ticks == 0
+    assert it.tick().figures.quiet_ticks == 1
+
+
+def test_what_was_seen_before_a_removal_was_taken_back_says_nothing_either() -> None:
+    it, _ = draining()
+    it.ticks(10)
+    it.load(HOT)
+    it.until(ScaleAction.CANCELLED, within=5)
+    assert it.state.hits == ()
+
+
+@pytest.mark.parametrize("jump_s", [-86_400.0, 86_400.0])
+def test_a_jump_of_redis_clock_within_a_term_interrupts_no_streak(jump_s: float) -> None:
+    """A leader's own clock has seen the ticks follow each other."""
+    it = rig(load=HOT)
+    it.ticks(3)
+    it.clock_error_s = jump_s
+    assert it.tick().action is ScaleAction.SCALE_OUT
+
+
+def test_a_jump_of_redis_clock_within_a_term_hides_no_gap() -> None:
+    it = rig(load=QUIET)
+    it.ticks(10)
+    it.pass_time(600)
+    it.clock_error_s = -600.0  # by Redis' clock no more than a tick has passed
+    assert it.tick().figures.quiet_ticks == 1
