@@ -5,6 +5,7 @@ SluiceError
  +- NotApplied         a command was written, but the fleet did not follow it in time
  +- NoFleet            no fleet was named and none runs here
  +- NoPort             every port that could be taken is
+ +- NoRedis            where the fleet's Redis should be nothing answers; a StoreUnavailable
  +- PoolError          a pool of nodes did not answer, or refused
  +- SystemRefused      a file, a socket or a process that the system does not give us
 """
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from shared.errors import SluiceError
+from shared.errors import SluiceError, StoreUnavailable
 
 
 class FleetFailed(SluiceError):
@@ -58,6 +59,23 @@ class NoFleet(SluiceError):
     def sentence(self) -> str:
         which = f"no fleet {self.fleet!r} runs here" if self.fleet else "no fleet runs here"
         return f"{which}: start one with 'sluice up', or name its Redis with --redis (or SLUICE_REDIS)"
+
+
+class NoRedis(StoreUnavailable):
+    """A command's very first question to Redis came to nothing."""
+
+    code = "no-redis"
+
+    def __init__(self, *, url: str, detail: str) -> None:
+        """`url` is shown to people: without a password. `detail` is why, in a few words."""
+        super().__init__(operation="ping", detail=detail)
+        self.url = url
+
+    def sentence(self) -> str:
+        return (
+            f"nothing of use answers at {self.url} ({self.detail}): "
+            "start Redis there, or name another one with --redis or SLUICE_REDIS"
+        )
 
 
 class NoPort(SluiceError):

@@ -22,6 +22,7 @@ from control.errors import FleetFailed
 from control.shell.child import Child, start
 from control.shell.ports import Ports
 from control.shell.program import Program, flags, get_json, start_program
+from control.shell.redis_there import find_redis
 from shared.embedded import EmbeddedRedis
 from shared.store.store import Store
 
@@ -245,7 +246,7 @@ class Fleet:
         if self.redis_url:
             store = Store(self.redis_url, fleet=self.spec.fleet)
             try:
-                await store.ping()
+                await find_redis(store)
             finally:
                 await store.close()
             return

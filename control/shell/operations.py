@@ -17,6 +17,7 @@ from control.core.fleetview import FleetView, fleet_view
 from control.core.orders import Answer, progress
 from control.errors import NotApplied
 from control.shell.program import get_json
+from control.shell.redis_there import find_redis
 from control.shell.target import Target
 from shared.errors import Refused
 from shared.messages.codes import Refusal
@@ -34,10 +35,10 @@ READER_TTL_S = 60.0
 
 @asynccontextmanager
 async def open_store(target: Target) -> AsyncIterator[Store]:
-    """The fleet's store. Raises `StoreUnavailable` at once when Redis does not answer."""
+    """The fleet's store. Raises `NoRedis` at once when Redis does not answer."""
     store = Store(target.redis, fleet=target.fleet)
     try:
-        await store.ping()
+        await find_redis(store)
         yield store
     finally:
         await store.close()

@@ -57,6 +57,12 @@ def connect_subscriber(url: str, *, timeout_s: float = TIMEOUT_S) -> Subscribing
     return cast(Subscribing, opener(url, parts, timeout_s, retries=0))
 
 
+def shown(url: str) -> str:
+    """A URL for people and logs: without user, password and options."""
+    scheme, mark, rest = url.partition("://")
+    return f"{scheme}{mark}{rest.rpartition('@')[2].partition('?')[0]}"
+
+
 def _split(url: str) -> SplitResult:
     try:
         parts = urlsplit(url)

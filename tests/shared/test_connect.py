@@ -10,7 +10,7 @@ from redis.asyncio.sentinel import SentinelConnectionPool
 
 from shared.errors import BadSetting, StoreUnavailable
 from shared.store import Store
-from shared.store.connect import connect, connect_subscriber
+from shared.store.connect import connect, connect_subscriber, shown
 
 
 def options(url: str) -> dict[str, Any]:
@@ -133,3 +133,16 @@ async def test_nobody_at_that_address_is_a_typed_error(url: str) -> None:
         await store.read_sfus()
     assert not store.healthy
     await store.close()
+
+
+@pytest.mark.parametrize(
+    ("url", "seen"),
+    [
+        ("redis://bob:p%40ss@host:7000/3", "redis://host:7000/3"),
+        ("redis://:a/b@c@host/0?password=d", "redis://host/0"),
+        ("unix://bob:x@/run/redis.sock?db=2", "unix:///run/redis.sock"),
+        ("redis+sentinel://:x@one:1,two:2/main/0", "redis+sentinel://one:1,two:2/main/0"),
+    ],
+)
+def test_a_url_is_shown_without_credentials(url: str, seen: str) -> None:
+    assert shown(url) == seen
