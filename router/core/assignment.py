@@ -7,7 +7,7 @@ answer on the wire in the same step of the event loop, so nothing can come betwe
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -145,8 +145,6 @@ class Assigner:
     def heed(self, plan: Plan, placed: PlacedRoom, *, now: float) -> Plan:
         """Take over what the store has in flight; the plan with the scores that decided there."""
         wish = self.wish(plan)
-        candidates = tuple(self._as_decided(each, placed.in_flight.get(each.sfu)) for each in plan.candidates)
-        keep = self._as_decided(plan.keep, placed.in_flight.get(plan.keep.sfu)) if plan.keep else None
         for offer in (*wish.offers, *([wish.keep] if wish.keep else [])):
             there = placed.in_flight.get(offer.sfu)
             if there is not None:
@@ -155,8 +153,9 @@ class Assigner:
                 known = there.counts.get(offer.version, Counts())
                 counts = {**there.counts, offer.version: Counts(known.joins + joins, known.rooms + rooms)}
                 self._told(offer.sfu, counts, there.joins_per_s + joins, now=now)
-        ordered = tuple(sorted(candidates, key=lambda each: (each.level, each.corrected)))
-        return replace(plan, candidates=ordered, keep=keep)
+        scores = (self._as_decided(each, placed.in_flight.get(each.sfu)) for each in plan.candidates)
+        keep = self._as_decided(plan.keep, placed.in_flight.get(plan.keep.sfu)) if plan.keep else None
+        return replace(plan, candidates=_in_order(scores), keep=keep)
 
     def counted(self, sfu: str, there: InFlightThere, *, now: float) -> None:
         """What the store has in flight to the SFU, with a join that it was told of."""
@@ -176,6 +175,7 @@ class Assigner:
             return None
         if not plan.ask.avoids(sfu):
             return self._decision(plan, sfu, self._why(plan, placed))
+        plan = self._with_ours(plan)
         others = [each for each in plan.eligible if not plan.ask.avoids(each) and self._usable(plan, each, now=now)]
         there = [each for each in carrying if not plan.ask.avoids(each) and self._usable(plan, each, now=now)]
         if there:
@@ -214,20 +214,26 @@ class Assigner:
         self.standings.told(sfu, counts, hot=self._hot(joins_per_s), now=now)
 
     def _as_decided(self, score: Scored, there: InFlightThere | None) -> Scored:
-        """The score with what the store had in flight when it decided, and what it does not know of yet.
-
-        That is what this router has placed elsewhere than its room, and what it placed while the store was away.
-        """
+        """The score with what the store had in flight when it decided."""
         if there is None:
             return score
         selector = self._selector
         counts = in_flight(there.counts, score.version, reports_until_shown=selector.reports_until_shown)
-        mine = self.standings.in_flight.of(score.sfu, score.version)
-        most = max(counts.rooms, mine.rooms) if selector.sort.per_room else max(counts.joins, mine.joins)
-        now = replace(score, in_flight=most)
+        now = replace(score, in_flight=counts.rooms if selector.sort.per_room else counts.joins)
         if self._hot(there.joins_per_s):
             now = replace(now, level=score.level + OVER_THE_CAP, passed_over=score.passed_over or "joins-too-fast")
         return now
+
+    def _with_ours(self, plan: Plan) -> Plan:
+        """The plan with what this router has in flight besides: it decides alone where a player goes that can't follow
+        its room, and the store hears of that only afterwards."""
+        per_room, in_flight = self._selector.sort.per_room, self.standings.in_flight
+
+        def most(score: Scored) -> Scored:
+            ours = in_flight.of(score.sfu, score.version)
+            return replace(score, in_flight=max(score.in_flight, ours.rooms if per_room else ours.joins))
+
+        return replace(plan, candidates=_in_order(map(most, plan.candidates)))
 
     def _hot(self, joins_per_s: float) -> bool:
         return 0 < self._selector.max_joins_per_s <= joins_per_s
@@ -274,3 +280,7 @@ class Assigner:
 
 def _offer(score: Scored) -> Offer:
     return Offer(sfu=score.sfu, version=score.version, level=score.level, figure=score.figure or 0.0, cost=score.cost)
+
+
+def _in_order(scores: Iterable[Scored]) -> tuple[Scored, ...]:
+    return tuple(sorted(scores, key=lambda each: (each.level, each.corrected)))

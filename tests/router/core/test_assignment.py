@@ -135,12 +135,16 @@ def test_a_vanished_sfu_is_given_only_when_there_is_no_other(it: World) -> None:
     assert it.settle(last, "a") == ("a", Reason.CHOSEN)
 
 
-def test_what_redis_does_not_know_of_yet_counts_beside_what_it_knows(it: World) -> None:
-    """Joins that went elsewhere than their room, or were placed while Redis was away."""
-    plan = it.plan()
+def test_who_cannot_follow_the_room_is_placed_by_what_redis_and_this_router_have_in_flight(it: World) -> None:
+    """Redis hears of such joins only afterwards; of those it has counted it knows more."""
+    plan = it.plan("a", exclude=("a",))
     for _ in range(20):
-        it.assigner.standings.placed_alone("a", rooms=0, now=0.0)
-    there = {"a": InFlightThere(counts={(1, 1): Counts(3, 0)}), "b": InFlightThere(counts={(1, 1): Counts(5, 0)})}
-    placed = PlacedRoom(placement=RoomPlacement(sfu="c"), in_flight=there)
+        it.assigner.standings.placed_alone("b", rooms=0, now=0.0)
+    there = {"b": InFlightThere(counts={(1, 1): Counts(3, 0)}), "c": InFlightThere(counts={(1, 1): Counts(5, 0)})}
+    placed = PlacedRoom(placement=RoomPlacement(sfu="a"), in_flight=there)
     heeded = it.assigner.heed(plan, placed, now=0.0)
-    assert {each.sfu: each.in_flight for each in heeded.candidates} == {"a": 20, "b": 5, "c": 0}
+    assert {each.sfu: each.in_flight for each in heeded.candidates} == {"b": 3, "c": 5}, "what decided in Redis"
+    decision = it.assigner.settle(heeded, placed, carrying=(), now=0.0)
+    assert decision is not None
+    assert (decision.chosen, decision.reason) == ("c", Reason.EXCLUDED)
+    assert {each.sfu: each.in_flight for each in decision.candidates} == {"b": 20, "c": 5, "a": 0}
