@@ -30,7 +30,7 @@ async def explain(who: str, /, *, where: Where = HERE, last: int = 5, json: bool
     Parameters
     ----------
     who
-        A room, or a player by identity or session id.
+        A room, or a player: its identity, its session id, or, while it is there, the name that pages show.
     last
         How many placements.
     json
@@ -46,9 +46,9 @@ async def explain(who: str, /, *, where: Where = HERE, last: int = 5, json: bool
 
 
 async def told_of(store: Store, who: str, *, last: int) -> list[PlacementRecord]:
-    """The last placements of the room of that name and of the player of that name, newest first.
+    """The last placements of the room of that name and of the player of that id, newest first.
 
-    Raises `Refused` when the history has none.
+    When there is neither, those of the players who are shown by that name. Raises `Refused` when the history has none.
     """
     of_room = await store.read_placements(last, room=who)
     of_player = await store.read_placements(last, player=who)
@@ -57,7 +57,21 @@ async def told_of(store: Store, who: str, *, last: int) -> list[PlacementRecord]
     else:  # a player may be called like a room: the history's own order decides
         wanted = {each.id for each in (*of_room, *of_player)}
         found = [each for each in await store.read_placements(PLACEMENTS_KEPT) if each.id in wanted][:last]
+    found = found or (await _shown_as(store, who))[:last]
     if not found:
-        detail = f"no room or player {who!r} among the last {PLACEMENTS_KEPT} placements"
+        detail = (
+            f"no room or player {who!r} among the last {PLACEMENTS_KEPT} placements; a player who has left is found by "
+            "its identity, which its token names, as do `sluice explain ROOM` and GET /api/placements"
+        )
         raise Refused(NOTHING, detail)
     return found
+
+
+async def _shown_as(store: Store, name: str) -> list[PlacementRecord]:
+    """The placements of all players of that name who are there: the history has no names, but the rooms have."""
+    records = await store.read_placements(PLACEMENTS_KEPT)
+    players: set[tuple[str, str]] = set()
+    for room in dict.fromkeys(record.room for record in records):
+        there = (await store.read_room(room)).players.values()
+        players |= {(room, player.identity) for player in there if player.name == name}
+    return [record for record in records if (record.room, record.identity) in players]

@@ -15,6 +15,7 @@ from router.core.assignment import Reason
 from router.core.directory import NotPlaceable
 from shared.errors import Refused
 from shared.placement_records import PlacementCandidate, PlacementRecord, PlacementReject
+from shared.records import PlayerRecord
 from shared.store import Store
 
 
@@ -89,6 +90,25 @@ async def test_a_room_and_a_player_of_the_same_name_are_told_in_the_historys_ord
     assert [each.id for each in await told_of(store, "p2", last=5)] == ["r-2"]
     with pytest.raises(Refused, match="nobody"):
         await told_of(store, "nobody", last=5)
+    await store.close()
+
+
+async def test_players_who_are_there_are_found_by_the_name_that_pages_show(redis_url: str, fleet: str) -> None:
+    store = Store(redis_url, fleet=fleet)
+    await store.push_placements(
+        [record(1, identity="u-1"), record(2, identity="u-2"), record(3, identity="u-1", player="later"), record(4)]
+    )
+    await store.push_placements([record(5, room="attic", identity="u-1"), record(6, room="attic", identity="u-3")])
+    await store.enter_room("kitchen", PlayerRecord(player="later", identity="u-1", name="Zoë"))
+    await store.enter_room("kitchen", PlayerRecord(player="p2", identity="u-2", name="Yves"))
+    await store.enter_room("attic", PlayerRecord(player="p6", identity="u-3", name="Zoë"))
+    assert [each.id for each in await told_of(store, "Zoë", last=9)] == ["r-6", "r-3", "r-1"]
+    assert [each.id for each in await told_of(store, "Zoë", last=1)] == ["r-6"]
+    assert [each.id for each in await told_of(store, "u-1", last=9)] == ["r-5", "r-3", "r-1"]
+    await store.leave_room("attic", "p6")
+    await store.leave_room("kitchen", "later")
+    with pytest.raises(Refused, match="found by its identity"):
+        await told_of(store, "Zoë", last=9)
     await store.close()
 
 
