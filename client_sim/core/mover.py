@@ -21,7 +21,6 @@ from client_sim.core.phases import (
     MAX_RETRY_AFTER_S,
     OPEN_TIMEOUT_S,
     REQUEST_TIMEOUT_S,
-    ROUTER_WORD,
     UNFORCED,
     BrokenMover,
     Cause,
@@ -332,8 +331,8 @@ class Mover:
         home = self.links.home
         self._counter += 1
         self._request = f"move-{self._counter}"
-        reason = ROUTER_WORD.get(self.wish.cause, self.wish.cause.value)
-        self._do(self.heard.question(self._request, home.sfu if home is not None else "", reason=reason, now=now))
+        leave = home.sfu if home is not None else ""
+        self._do(self.heard.question(self._request, leave, reason=self.wish.word, now=now))
         self.phase = Phase.ASKING
         self._due = now + REQUEST_TIMEOUT_S
 
@@ -371,6 +370,8 @@ class Mover:
         assert self.links.target is not None
         self._do(m.Note(step=m.Step.FAILED, sfu=self.links.target.sfu, reason=reason))
         self.heard.exclude(self.links.target.sfu, now=now)
+        if self.wish is not None:
+            self.wish.missed = True
         self._abandon_target()
         self._retry(now)
 

@@ -42,8 +42,6 @@ class Cause(StrEnum):
     """A new session: its links must be opened anew, the old ones last until then."""
 
 
-ROUTER_WORD = {Cause.JOIN: "failed", Cause.REJOIN: "lost"}
-"""How `request-sfu` calls a cause that it has no word for."""
 UNFORCED = (Cause.CORDONED, Cause.ASKED)
 """Causes that vanish when the cordon is taken back, and before which the rule is asked again."""
 
@@ -71,3 +69,15 @@ class Wish:
     attempts: int = 0
     told: bool = False
     """Observers know that a move has started."""
+    missed: bool = False
+    """An SFU could not be reached; that there was none to be had is another thing."""
+
+    @property
+    def word(self) -> str:
+        """How `request-sfu` calls it."""
+        match self.cause:
+            case Cause.JOIN if self.missed:
+                return "failed"
+            case Cause.REJOIN:
+                return "lost"
+        return self.cause.value

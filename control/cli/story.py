@@ -15,7 +15,7 @@ from shared.placement_records import PlacementCandidate, PlacementRecord
 WHY = {
     "sticky": "its room is there, and that SFU takes new work",
     "chosen": "its room had no SFU; the best one by {sort_by}",
-    "replaced": "its room's SFU, {room_had}, takes no new work any more; the best one by {sort_by}",
+    "replaced": "its room can't stay on {room_had}{because}; the best one by {sort_by}",
     "excluded": "its room's SFU is one that this player can't use or wants to leave",
     "last-resort": "the player had excluded it, but there is no other",
     "no-sfu": "no SFU is alive and takes new work",
@@ -32,6 +32,7 @@ PASSED_OVER = {
     "treated-as-cordoned": "a player was told that it is cordoned",
     "stale": "not heard of for 5 s",
     "missing": "its record had left Redis",
+    "unknown-sfu": "gone",
     "unknown-status": "in a status of a newer release",
 }
 """Reasons that are not plain by themselves."""
@@ -74,7 +75,11 @@ def _headline(record: PlacementRecord) -> str:
 def why(record: PlacementRecord) -> str:
     """What decided, in a sentence."""
     told = WHY.get(record.reason, record.reason)
-    sentence = told.format(sort_by=record.sort_by, room_had=record.room_had or "?")
+    reasons = {each.sfu: each.why for each in record.rejected}
+    reasons |= {each.sfu: each.passed_over for each in record.candidates if each.passed_over}
+    left = reasons.get(record.room_had, "")
+    because = f" ({PASSED_OVER.get(left, left)})" if left else ""
+    sentence = told.format(sort_by=record.sort_by, room_had=record.room_had or "?", because=because)
     wishes = [f"prefers cell {record.cell}"] if record.cell else []
     wishes += [f"the room runs on {record.version}"] if record.version else []
     wishes += [f"every SFU was over the {record.kind} limit, so it was ignored"] if record.limit_ignored else []

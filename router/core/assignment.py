@@ -33,7 +33,7 @@ class Reason(StrEnum):
     CHOSEN = "chosen"
     """The room had none; the selector's best."""
     REPLACED = "replaced"
-    """The room's SFU takes no new work any more; the selector's best."""
+    """The room can't stay on its SFU: that takes no new work any more, or fails for many; the selector's best."""
     EXCLUDED = "excluded"
     """The room's SFU is one this player can't use: another one, where the room is if possible."""
     LAST_RESORT = "last-resort"
@@ -104,13 +104,15 @@ class Assigner:
         hoped = () if standing.candidates else self._last_hope(ask, now=now, rng=rng)
         candidates = standing.candidates or hoped
         may_stay = bool(room_had) and self._may_stay(room_had, candidates, last_hope=bool(hoped), now=now)
-        refused = self.standings.refused(now=now)
+        left = (room_had,) if room_had and not may_stay else ()
+        leave = (ask.leave,) if ask.leave in self._directory else ()
+        refused = self.standings.refused(now=now, first=(*left, *leave))
         told = (*(each.sfu for each in candidates), ask.leave, *ask.exclude)
         room = REJECTS_SHOWN - len(refused)
         return Plan(
             ask=ask,
             candidates=candidates,
-            rejected=refused + self.standings.passed_over(but=told, room=room),
+            rejected=refused + self.standings.passed_over(but=told, first=left, room=room),
             limit_ignored=standing.limit_ignored,
             last_hope=bool(hoped),
             room_had=room_had,

@@ -180,15 +180,18 @@ class Standings:
         states = ((sfu, self._directory.state(sfu)) for sfu in self._directory.ids if sfu in self._index)
         return [self.candidate(sfu, state) for sfu, state in states if state is not None]
 
-    def refused(self, *, now: float) -> tuple[Rejected, ...]:
-        """Some of the SFUs that take no new work, each with its reason."""
-        reasons = ((sfu, self._directory.refusal(sfu, now=now)) for sfu in islice(self._aside, REJECTS_SHOWN))
+    def refused(self, *, now: float, first: Iterable[str] = ()) -> tuple[Rejected, ...]:
+        """Some of the SFUs that take no new work, each with its reason; those that are asked for in any case."""
+        shown = islice(dict.fromkeys((*first, *islice(self._aside, REJECTS_SHOWN))), REJECTS_SHOWN)
+        reasons = ((sfu, self._directory.refusal(sfu, now=now)) for sfu in shown)
         return tuple(Rejected(sfu, reason.value) for sfu, reason in reasons if reason is not None)
 
-    def passed_over(self, *, but: Iterable[str], room: int) -> tuple[Rejected, ...]:
+    def passed_over(self, *, but: Iterable[str], room: int, first: Iterable[str] = ()) -> tuple[Rejected, ...]:
         """Some of those at the end of the order that stand there for another reason than their figure."""
         shown = set(but)
-        scored = (self.scored(sfu) for sfu in self._index.passed_over(room) if sfu not in shown)
+        asked_for = [sfu for sfu in first if sfu in self._index]
+        sfus = dict.fromkeys((*asked_for, *self._index.passed_over(room)))
+        scored = (self.scored(sfu) for sfu in sfus if sfu not in shown)
         return tuple(Rejected(each.sfu, each.passed_over) for each in scored if each.passed_over)
 
     @property

@@ -48,7 +48,8 @@ class RequestSfu(Message, frozen=True, kw_only=True):
     exclude: tuple[str, ...] = ()
     """SFUs that failed this player."""
     reason: str = ""
-    """`cordoned`, `asked`, `lost`, `failed`."""
+    """`cordoned` or `asked` (the old one still carries the player), `lost`, `failed` (could not reach the one it was
+    given first), `join` (there was none at the join)."""
 
 
 class RequestAccess(Message, frozen=True, kw_only=True):

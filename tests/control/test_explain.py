@@ -67,6 +67,15 @@ def test_every_reason_has_a_sentence(reason: Reason) -> None:
     assert "{" not in why(record(1, reason=reason.value, room_had="sfu-1"))
 
 
+def test_why_a_room_could_not_stay_is_told() -> None:
+    replaced = {"reason": "replaced", "room_had": "sfu-1"}
+    failing = record(1, rejected=(PlacementReject(sfu="sfu-1", why="failing-connections"),), **replaced)
+    assert "can't stay on sfu-1 (connections to it failed for many)" in why(failing)
+    listed = record(1, candidates=(PlacementCandidate(sfu="sfu-1", passed_over="not-warmed-up"),), **replaced)
+    assert "can't stay on sfu-1 (not warmed up yet)" in why(listed)
+    assert "can't stay on sfu-1; " in why(record(1, **replaced))
+
+
 def test_wishes_and_an_ignored_limit_are_told() -> None:
     told = why(record(1, cell="east", version="v2", limit_ignored=True, kind="cpuload"))
     assert "prefers cell east" in told

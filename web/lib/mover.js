@@ -29,7 +29,7 @@ export const EXCLUDE_MS = 60_000;
 
 export class Mover {
   #home = null; // {sfu, incarnation, revision, generation}
-  #attempt = null; // {cause, leave, startedAt, phase, deadline, request, target, generation, flowing, retrying}
+  #attempt = null; // {cause, leave, startedAt, phase, deadline, request, target, generation, flowing, retrying, missed}
   #publications = new Map(); // id -> {kind, source, live}; live once the room has been told
   #cordons = new Cordons();
   #leaving = new Leaving();
@@ -156,8 +156,15 @@ export class Mover {
       incarnation: attempt.leave?.incarnation ?? 0,
       revision: attempt.leave?.revision ?? 0,
       exclude: [...new Set([...this.#excluded.keys(), ...this.#leaving.sfus()])],
-      reason: this.#failures && attempt.cause !== "lost" ? "failed" : attempt.cause,
+      reason: this.#reason(),
     });
+  }
+
+  /** Why the router is asked: as long as home carries us nothing is lost by an attempt that failed. */
+  #reason() {
+    const { cause, missed } = this.#attempt;
+    if (["cordoned", "asked", "lost"].includes(cause)) return cause;
+    return missed ? "failed" : "join";
   }
 
   #connect({ sfu, address, token, incarnation, revision }) {
@@ -205,6 +212,7 @@ export class Mover {
     if (sfu) {
       this.#do("release", { sfu });
       this.#excluded.set(sfu, this.#now + EXCLUDE_MS);
+      attempt.missed = true; // one could not be reached; that there was none to be had is another thing
     }
     this.#step(`failed: ${reason}`);
     this.#do("move-failed", { sfu, reason });
@@ -296,7 +304,7 @@ export class Mover {
     /** The router refused, or (no `request`) had no SFU for us at the join: {request, code, retryAfterMs}. */
     refused: ({ request, code, retryAfterMs }) => {
       if (request ? request !== this.#attempt?.request : this.#home || this.#attempt) return;
-      if (!this.#attempt) this.#begin({ leave: null, cause: "failed" });
+      if (!this.#attempt) this.#begin({ leave: null, cause: "join" });
       // Spread over the time the router gave, so that a whole room does not come back in one moment.
       this.#fail(code, { notBefore: this.#now + (retryAfterMs ?? 0) * (0.5 + this.rng()) });
     },

@@ -189,7 +189,16 @@ test("an attempt that fails leaves the old link alone, excludes that SFU and tri
   assert.equal(table.state.home, "sfu-a");
   assert.equal(table.state.retryAt, table.now + 500); // half of the first second: rng is 0.5
   const again = table.after(500).only("request-sfu");
-  assert.deepEqual([again.exclude, again.leave, again.reason], [["sfu-b"], "sfu-a", "failed"]);
+  assert.deepEqual([again.exclude, again.leave, again.reason], [["sfu-b"], "sfu-a", "cordoned"], "sfu-a still carries it");
+});
+
+test("a player that found no SFU says so when it asks again, and one that could not reach its SFU says that", () => {
+  const table = new Table().event("refused", { code: "no-sfu", retryAfterMs: 2000 });
+  const first = table.after(3000).only("request-sfu");
+  assert.deepEqual([first.reason, first.exclude], ["join", []]);
+  table.assign("sfu-a", first.request).event("link-lost", { sfu: "sfu-a", reason: "refused" });
+  const second = table.after(1000).only("request-sfu");
+  assert.deepEqual([second.reason, second.exclude], ["failed", ["sfu-a"]]);
 });
 
 test("the next attempt publishes with a higher generation than the one that failed", () => {

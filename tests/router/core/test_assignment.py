@@ -135,6 +135,24 @@ def test_a_vanished_sfu_is_given_only_when_there_is_no_other(it: World) -> None:
     assert it.settle(last, "a") == ("a", Reason.CHOSEN)
 
 
+def test_the_sfu_that_a_room_or_a_player_left_is_named_with_its_reason_in_a_fleet_full_of_cordons(it: World) -> None:
+    for n in range(20):
+        it.directory.hear(state(f"old-{n:02}", 0.5, 2, "CORDONED"), now=0.0)
+    reasons = {each.sfu: each.why for each in it.plan("old-19", leave="old-18").rejected}
+    assert (reasons["old-19"], reasons["old-18"], len(reasons)) == ("cordoned", "cordoned", 8)
+    assert {each.sfu: each.why for each in it.plan("never").rejected}["never"] == "unknown-sfu"
+    assert "made-up" not in {each.sfu for each in it.plan("a", leave="made-up").rejected}
+
+
+def test_a_failing_sfu_that_a_room_left_is_named_behind_a_whole_fleet(it: World) -> None:
+    for n in range(20):
+        it.directory.hear(state(f"more-{n:02}", 0.5), now=0.0)
+    it.assigner.standings.fail({"a": (1, 60.0)}, now=0.0)
+    plan = it.plan("a")
+    assert plan.keep is None
+    assert (plan.rejected[0].sfu, plan.rejected[0].why) == ("a", "failing-connections")
+
+
 def test_who_cannot_follow_the_room_is_placed_by_what_redis_and_this_router_have_in_flight(it: World) -> None:
     """Redis hears of such joins only afterwards; of those it has counted it knows more."""
     plan = it.plan("a", exclude=("a",))
