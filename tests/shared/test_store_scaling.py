@@ -273,3 +273,20 @@ async def test_a_persons_command_that_may_not_have_arrived_yet_stands(store: Sto
     old = b'{"command":"c","verb":"uncordon","sfu":"s","by":"kim","at":%f}' % (order.at - PATIENCE_S - 1)
     await server.do("HSET", server.keys.commands, "s", old)
     await store.command_fenced(CommandVerb.CORDON, "s", token=token)
+
+
+async def test_a_persons_command_from_the_future_stands_no_longer_than_the_patience(
+    store: Store, server: Server
+) -> None:
+    """The server's clock was set back: by a little it is a command of just now, by more it would stand for too long."""
+    token = await lead(store)
+    person = b'{"command":"c","verb":"uncordon","sfu":"s","by":"kim","at":%f}'
+    now = await server.ms() / 1000
+    await server.do("HSET", server.keys.commands, "s", person % (now + PATIENCE_S / 2))
+    with pytest.raises(Refused, match="kim"):
+        await store.command_fenced(CommandVerb.CORDON, "s", token=token)
+    far = now + 30 * PATIENCE_S
+    await server.do("HSET", server.keys.commands, "s", person % far)
+    given = await store.command_fenced(CommandVerb.CORDON, "s", token=token)
+    assert given.at == pytest.approx(far, abs=0.001), "and is never older than what it follows"
+    assert await store.read_commands(["s"]) == [given]

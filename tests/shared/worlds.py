@@ -32,6 +32,12 @@ class World(Protocol):
     async def write_raw_sfu(self, sfu: str, raw: bytes) -> None: ...
     async def write_raw_field(self, room: str, field: str, raw: bytes) -> None: ...
     async def write_raw_in_flight(self, sfu: str, raw: bytes) -> None: ...
+    async def age_in_flight(self, sfu: str, by_s: float) -> None:
+        """As if all that is in flight there had been placed so much earlier."""
+
+    async def age_tries(self, sfu: str, by_s: float) -> None:
+        """As if all that is known of the first incarnation's connections had happened so much earlier."""
+
     async def lose_everything(self) -> None: ...
     async def close(self) -> None: ...
 
@@ -61,6 +67,15 @@ class MemoryWorld:
 
     async def write_raw_in_flight(self, sfu: str, raw: bytes) -> None:
         self.core.placements.records.pop(sfu, None)
+
+    async def age_in_flight(self, sfu: str, by_s: float) -> None:
+        since = self.core.placements.records[sfu].since
+        since.update({version: at - by_s for version, at in since.items()})
+
+    async def age_tries(self, sfu: str, by_s: float) -> None:
+        for (tried, incarnation, _), words in self.core.placements.tries.items():
+            if (tried, incarnation) == (sfu, 1):
+                words.update({word: at - by_s for word, at in words.items()})
 
     async def lose_everything(self) -> None:
         self.core.lose_everything()
@@ -95,6 +110,17 @@ class RedisWorld:
 
     async def write_raw_in_flight(self, sfu: str, raw: bytes) -> None:
         await self._do("SET", self.keys.in_flight(sfu), raw)
+
+    async def age_in_flight(self, sfu: str, by_s: float) -> None:
+        head, *versions = (await self._do("GET", self.keys.in_flight(sfu))).decode().split(";")
+        parts = [each.rsplit(" ", 1) for each in versions]
+        aged = [f"{counts} {int(since) - round(by_s * 1000)}" for counts, since in parts]
+        await self._do("SET", self.keys.in_flight(sfu), ";".join([head, *aged]), "KEEPTTL")
+
+    async def age_tries(self, sfu: str, by_s: float) -> None:
+        for key in (self.keys.tried(sfu, 1), self.keys.failed(sfu, 1)):
+            for word in await self._do("ZRANGE", key, 0, -1):
+                await self._do("ZINCRBY", key, -round(by_s * 1000), word)
 
     async def lose_everything(self) -> None:
         for key in await self._do("KEYS", f"{{{self.keys.fleet}}}:*"):
