@@ -34,7 +34,9 @@ class Sort:
 
 
 def _bytes_per_s(candidate: Candidate) -> float | None:
-    egress, ingress = candidate.parts.egress_bps, candidate.parts.ingress_bps
+    """Each way by itself: a sum would hide that one of them can't be."""
+    egress = known(candidate.parts.egress_bps, absurd=MOST_EGRESS_BPS)
+    ingress = known(candidate.parts.ingress_bps, absurd=MOST_EGRESS_BPS)
     return None if egress is None or ingress is None else (egress + ingress) / 8
 
 
@@ -63,8 +65,9 @@ def known(figure: float | None, *, absurd: float) -> float | None:
 
 
 def clients_of(state: SfuState) -> int:
-    """Players on the SFU by its report; 0 when it does not say."""
-    return max(0, state.load_parts.clients or 0)
+    """Players on the SFU by its report; 0 when it does not say, or says what can't be: many would pull the fleet's mean
+    per client to nothing."""
+    return int(known(state.load_parts.clients, absurd=SORTS["clients"].absurd) or 0)
 
 
 class Costs:

@@ -124,6 +124,24 @@ def test_an_sfu_that_fails_for_many_is_taken_when_there_is_no_other(it: World) -
     assert it.order() == ["a"]
 
 
+def test_a_run_before_the_one_that_fails_is_left_out_and_a_later_one_is_not(it: World) -> None:
+    """Other routers have seen the SFU start again and fail; this one's report of it is older."""
+    for incarnation, fails in ((1, True), (2, True), (3, False)):
+        it.report("a", 0.0, incarnation=incarnation)
+        it.standings.fail({"a": (2, 60.0)}, now=0.0)
+        assert it.standings.is_failing("a") is fails
+        assert it.order()[-1] == ("a" if fails else "c")
+    assert not it.standings.is_failing("nobody")
+
+
+def test_a_failing_sfu_whose_restarted_process_fails_as_well_is_left_out_again(it: World) -> None:
+    it.standings.fail({"a": (1, 60.0)}, now=0.0)
+    it.report("a", 0.0, incarnation=2)
+    assert it.order() == ["a", "b", "c"]
+    it.standings.fail({"a": (2, 60.0)}, now=0.0)
+    assert it.order() == ["b", "c", "a"]
+
+
 def test_a_failing_sfu_is_forgiven_after_its_pause_and_by_a_restart(it: World) -> None:
     it.standings.fail({"a": (1, 60.0)}, now=0.0)
     it.report("a", 0.0, incarnation=2)
