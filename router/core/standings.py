@@ -92,9 +92,10 @@ class Standings:
 
     def fail(self, failing: Mapping[str, tuple[int, float]], *, now: float) -> None:
         """All SFUs whose connections fail for many, each with its incarnation and for how many seconds yet."""
-        before = set(self._failing)
+        before = {(sfu, incarnation) for sfu, (incarnation, _) in self._failing.items()}
         self._failing = {sfu: (incarnation, now + left_s) for sfu, (incarnation, left_s) in failing.items()}
-        for sfu in before ^ set(self._failing):
+        after = {(sfu, incarnation) for sfu, (incarnation, _) in self._failing.items()}
+        for sfu in dict.fromkeys(sfu for sfu, _ in sorted(before ^ after)):
             self._again(sfu)
 
     def refresh(self, *, now: float) -> None:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from shared.store.answers import Leader, Term
 from shared.store.calls import Calls, text
 
+TOKEN_DIGITS = 16
+"""A token is a time in milliseconds (13 digits until the year 2286), or what a wrong clock made of it, below 2^53."""
+
 
 class ScalingLease(Calls):
     """Takes, renews and gives back the lease."""
@@ -28,6 +31,7 @@ class ScalingLease(Calls):
 
 
 def leader(controller: bytes, token: bytes, left_ms: int) -> Leader:
-    """A leader from what a script answers; a token that is no number reads as 0."""
-    number = text(token)
-    return Leader(text(controller), int(number) if number.isdecimal() else 0, max(0, left_ms) / 1000)
+    """A leader from what a script answers; a token that is no number, or beyond any that is given out, reads as 0."""
+    word = text(token)
+    number = int(word) if word.isdecimal() and len(word) <= TOKEN_DIGITS else 0
+    return Leader(text(controller), number, max(0, left_ms) / 1000)

@@ -147,11 +147,32 @@ async def test_a_lease_or_token_of_another_type_is_no_leadership(store: Store, s
     assert store.counts["bad-record"] == 1
 
 
-async def test_a_token_that_is_no_number_is_no_leadership(store: Store, server: Server) -> None:
-    await server.do("SET", server.keys.scaling_token, "seven")
+@pytest.mark.parametrize("token", ["seven", "-1", str(2**53), "9" * 400])
+async def test_a_token_that_is_no_number_or_beyond_counting_is_no_leadership(
+    store: Store, server: Server, token: str
+) -> None:
+    await server.do("SET", server.keys.scaling_token, token)
     with pytest.raises(WrongType):
         await store.take_lease("a", token=0, lease_s=LEASE_S)
-    assert await server.do("GET", server.keys.scaling_token) == b"seven"
+    with pytest.raises(WrongType):
+        await store.put_scaling(2**53, ScalingState())
+    assert await server.do("GET", server.keys.scaling_token) == token.encode()
+
+
+async def test_an_absurd_token_of_a_made_up_leader_is_not_heard_of(store: Store, server: Server) -> None:
+    """Else the next real token would be the one after it, from where nobody can count on."""
+    await server.do("HSET", server.keys.scaling_lease, "controller", "x", "token", "9" * 20)
+    assert (await store.take_lease("a", token=0, lease_s=LEASE_S)).leader == Leader("x", 0, LEASE_S)
+
+
+async def test_a_lease_for_years_ends_like_any_other(store: Store, server: Server) -> None:
+    await server.do("HSET", server.keys.scaling_lease, "controller", "x", "token", "5")
+    await server.do("PEXPIRE", server.keys.scaling_lease, 10**12)
+    await store.take_lease("a", token=0, lease_s=LEASE_S)
+    assert 0 < await server.do("PTTL", server.keys.scaling_lease) <= LEASE_S * 1000
+    await server.do("PEXPIRE", server.keys.scaling_lease, int(20 * LEASE_S * 1000))  # of a controller with other settings
+    await store.take_lease("a", token=0, lease_s=LEASE_S)
+    assert await server.do("PTTL", server.keys.scaling_lease) > 10 * LEASE_S * 1000
 
 
 async def test_the_state_comes_back_and_is_new_at_first(store: Store) -> None:

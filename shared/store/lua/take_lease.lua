@@ -7,8 +7,9 @@ if type(newest) == 'table' then return newest end
 local holder = redis.call('HMGET', KEYS[1], 'controller', 'token')
 if holder[1] then
   local mine = holder[1] == ARGV[1] and holder[2] == ARGV[2] and newest == tonumber(ARGV[2])
-  -- A lease that somebody has written without an end would keep everybody out for ever.
-  if mine or redis.call('PTTL', KEYS[1]) < 0 then redis.call('PEXPIRE', KEYS[1], ARGV[3]) end
+  -- A lease that somebody has written without an end, or with one that no setting gives, would keep everybody out.
+  local left_ms = redis.call('PTTL', KEYS[1])
+  if mine or left_ms < 0 or left_ms > 100 * tonumber(ARGV[3]) then redis.call('PEXPIRE', KEYS[1], ARGV[3]) end
   return { mine and 1 or 0, holder[1], holder[2] or '0', redis.call('PTTL', KEYS[1]) }
 end
 -- At least the time, and above the caller's own: a server that lost its data gives no token out twice, and none below

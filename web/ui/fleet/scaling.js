@@ -30,14 +30,15 @@ export function ago(seconds) {
   return `${Math.round(seconds / 3600)} h ago`;
 }
 
-function headWords(answer) {
+/** Who leads, and how many nodes there are of each sort; those that there are none of go without saying, but for capacity. */
+export function headWords(answer) {
   if (answer === undefined) return "";
   if (answer.trouble) return answer.trouble;
   const { leader, state } = answer;
   const who = leader ? `${leader.controller} leads` : "Nobody leads: no controller runs, or Redis has lost its lease";
   if (!state) return leader ? `${who}; no tick yet` : who;
-  const { capacity, warming = 0, draining_own = 0, draining_other = 0, unknown = 0, floor = 0, maximum = 0 } = { capacity: 0, ...state.figures };
-  const counts = [`${capacity} capacity`, warming && `${warming} warming`, draining_own + draining_other && `${draining_own + draining_other} draining`, unknown && `${unknown} unknown`];
+  const { capacity, warming = 0, draining_own = 0, draining_other = 0, unknown = 0, lost = 0, floor = 0, maximum = 0 } = { capacity: 0, ...state.figures };
+  const counts = [`${capacity} capacity`, warming && `${warming} warming`, draining_own + draining_other && `${draining_own + draining_other} draining`, unknown && `${unknown} unknown`, lost && `${lost} lost`];
   return `${who} · ${counts.filter(Boolean).join(", ")} · ${floor} to ${maximum} nodes`;
 }
 
