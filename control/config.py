@@ -90,9 +90,16 @@ class LocalFleet(FleetSize):
     sfus: int = 0
     """SFU processes, each a node of its own; 0: one per core, two at least, so that players have somewhere to go."""
 
-    def sized(self, cores: int) -> LocalFleet:
-        """With the number of SFUs filled in for a machine of that many cores."""
-        return replace(self, sfus=self.sfus or max(2, cores))
+    def sized(self, cores: int, *, most: int | None = None) -> LocalFleet:
+        """With the number of SFUs filled in for a machine of that many cores, and for a pool of `most` nodes.
+
+        Raises `BadSetting` when more are asked for than the pool may have.
+        """
+        if most is not None and self.sfus > most:
+            detail = f"{self.sfus} SFUs are more than the scaling file's max_nodes, which is {most}; change one of them"
+            raise BadSetting(setting="--sfus", detail=detail)
+        sfus = self.sfus or max(2, cores)
+        return replace(self, sfus=sfus if most is None else min(sfus, most))
 
 
 PER_CORE = LocalFleet()

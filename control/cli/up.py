@@ -22,6 +22,7 @@ from control.shell import runfiles
 from control.shell.botsrun import start_bots
 from control.shell.fleet import PAGE_PORT, Fleet, FleetSpec
 from control.shell.operations import open_store, view
+from control.shell.pools.process import ProcessPool
 from control.shell.ports import check_host, check_port
 from control.shell.scaledfleet import ScaledFleet, local_settings
 from control.shell.target import DEFAULT_FLEET, Target
@@ -53,7 +54,7 @@ async def up(
         sluice up --scaling scaling.toml --bots 20
 
     The programs' own settings (docs/drain.md) come from SLUICE_… in the environment, for instance
-    `SLUICE_DRAIN_MAX_S=60 sluice up`.
+    `SLUICE_DRAIN_MAX_S=60 sluice up`. With `--scaling` those of SFUs come from the file's `[pool]` table.
 
     Parameters
     ----------
@@ -68,26 +69,27 @@ async def up(
     scaling
         Let a controller grow and shrink the fleet by this TOML file (docs/autoscaling.md); it begins with `--sfus`.
     """
-    size = size.sized(len(os.sched_getaffinity(0)))
+    most = local_settings(scaling).max_nodes if scaling is not None else None
+    size = size.sized(len(os.sched_getaffinity(0)), most=most)
     where = runfiles.directory()
     check(size, bots=bots, fleet=fleet, port=port, where=where)
     spec = spec_of(size, fleet=fleet, port=port)
     if scaling is not None:
-        local_settings(scaling)
         spec = replace(spec, sfus=0)
     logs = where / "logs" / fleet
     with stop_signals() as stop:
         async with AsyncExitStack() as stack:
             running = await stack.enter_async_context(Fleet(spec, logs=fresh(logs), say=step))
+            pool: ProcessPool | None = None
             if scaling is not None:
-                await stack.enter_async_context(ScaledFleet(running, scaling, nodes=size.sfus))
+                pool = (await stack.enter_async_context(ScaledFleet(running, scaling, nodes=size.sfus))).pool
             run = run_file(running)
             runfiles.write(run, where=where)
             try:
                 if bots:
                     await start_bots(running, bots=bots, room=room)
                     step(f"{bots} bots join room {room}")
-                await watch(running, stop, notes=notes(running, size))
+                await watch(running, stop, notes=notes(running, size, pool))
             finally:
                 runfiles.remove(run, where=where)
                 err.print("ending the fleet")
@@ -137,9 +139,11 @@ def run_file(fleet: Fleet) -> runfiles.RunFile:
     )
 
 
-def notes(fleet: Fleet, size: FleetSize) -> list[str]:
+def notes(fleet: Fleet, size: FleetSize, pool: ProcessPool | None = None) -> list[str]:
     """What is worth knowing of a fleet that has just started."""
     lines = [f"page  [bold]{fleet.page}[/bold]", f"logs  {fleet.logs}", "end   Ctrl-C"]
+    if pool is not None:  # its nodes can outlive this fleet's controller, so their logs are with the pool
+        lines.insert(2, f"      {pool.logs} for the SFUs of pool {pool.name}, until they end")
     if not ipaddress.ip_address(size.host).is_loopback:
         lines.append("[yellow]open to the network: the page gives a token to whoever asks[/yellow]")
     return lines

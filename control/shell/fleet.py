@@ -237,8 +237,9 @@ class Fleet:
                 await asyncio.sleep(0.05)
 
     def dead(self) -> list[Child]:
-        """Routers and SFUs that have ended."""
-        return [p.child for p in (*self.routers.values(), *self.sfus.values()) if not p.child.running]
+        """Programs that have ended."""
+        programs = (program.child for program in (*self.routers.values(), *self.sfus.values()))
+        return [child for child in (*programs, *self.others.values()) if not child.running]
 
     # --- inside ---
 

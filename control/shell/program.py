@@ -15,6 +15,8 @@ import aiohttp
 from control.errors import FleetFailed
 from control.shell.child import Child, start
 
+MISUSED = 2
+"""Exit status of all programs of ours when a setting can't be used."""
 READY_WITHIN_S = 60.0
 """From start to `/readyz`. Importing aiortc alone takes seconds on a busy two-core machine."""
 
@@ -33,8 +35,7 @@ class Program:
         deadline = time.monotonic() + within_s
         while True:
             if not self.child.running:
-                detail = f"ended with status {self.child.exit_code} while starting"
-                raise FleetFailed(program=self.name, detail=detail, log=self.child.tail())
+                raise ended_early(self.child)
             if await get_status(session, f"{self.http}/readyz") == 200:
                 return
             if time.monotonic() > deadline:
@@ -42,6 +43,14 @@ class Program:
                     program=self.name, detail=f"is not ready after {within_s:.0f} s", log=self.child.tail()
                 )
             await asyncio.sleep(0.05)
+
+
+def ended_early(child: Child) -> FleetFailed:
+    """The error about a program that did not come up; its log tells why."""
+    detail = f"ended with status {child.exit_code} while starting"
+    if child.exit_code == MISUSED:
+        detail += ", which is a setting that can't be used: its own words are above; is there a SLUICE_… for it?"
+    return FleetFailed(program=child.name, detail=detail, log=child.tail())
 
 
 def flags(**values: object) -> list[str]:

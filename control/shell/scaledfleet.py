@@ -9,16 +9,20 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from control.core.pool import NodePhase
 from control.core.pool_settings import ProcessPoolSettings, read_pool
 from control.core.scaling_settings import ScalingSettings
 from control.errors import FleetFailed
+from control.shell.child import Child
 from control.shell.control import load_settings, open_pool
 from control.shell.fleet import Fleet
 from control.shell.pools.process import ProcessPool
-from control.shell.program import READY_WITHIN_S
+from control.shell.program import READY_WITHIN_S, ended_early
 from shared.errors import BadSetting
 
 LOOK_EVERY_S = 0.1
+LOOK_AT_POOL_EVERY_S = 1.0
+"""It looks at all processes of the machine."""
 
 
 def local_settings(path: Path) -> ScalingSettings:
@@ -75,13 +79,17 @@ class ScaledFleet:
         await self._placeable({node.sfu for node in first})
         self._fleet.say(f"{len(first)} SFUs of pool {self._pool.name} ready")
         command = [sys.executable, "-m", "control.cli.main", "control", "--scaling", str(self._scaling)]
-        await self._fleet.start_other("control", [*command, "--http-port", "0"], env=self._env)
+        await _up(await self._fleet.start_other("control", [*command, "--http-port", "0"], env=self._env))
         self._fleet.say(f"scaling by {self._scaling}")
 
     async def _placeable(self, sfus: set[str]) -> None:
         """Wait until the first nodes take players. Raises `FleetFailed`."""
         deadline = time.monotonic() + READY_WITHIN_S
+        look_at_pool = 0.0
         while True:
+            if time.monotonic() > look_at_pool:
+                await self._check_pool()
+                look_at_pool = time.monotonic() + LOOK_AT_POOL_EVERY_S
             states = await self._fleet.sfu_states() or {}
             missing = {sfu for sfu in sfus if not states.get(sfu, {}).get("placeable", False)}
             if not missing:
@@ -89,3 +97,22 @@ class ScaledFleet:
             if time.monotonic() > deadline:
                 raise FleetFailed(program=", ".join(sorted(missing)), detail=f"not placeable in {READY_WITHIN_S:.0f} s")
             await asyncio.sleep(LOOK_EVERY_S)
+
+    async def _check_pool(self) -> None:
+        for node in (await self._pool.list()).nodes:
+            if node.phase is NodePhase.FAILED:
+                detail = f"{node.detail.partition(':')[0]} while starting: its own words are above"
+                raise FleetFailed(program=node.node, detail=detail, log=self._pool.last_lines(node.node))
+
+
+async def _up(control: Child) -> None:
+    """Wait until the controller has said where it is. Raises `FleetFailed`."""
+    deadline = time.monotonic() + READY_WITHIN_S
+    while '"controller"' not in control.tail():
+        if not control.running:
+            raise ended_early(control)
+        if time.monotonic() > deadline:
+            raise FleetFailed(
+                program=control.name, detail=f"is not up after {READY_WITHIN_S:.0f} s", log=control.tail()
+            )
+        await asyncio.sleep(LOOK_EVERY_S)

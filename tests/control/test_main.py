@@ -202,6 +202,15 @@ def test_a_fleet_that_nobody_scales_says_what_is_missing(
     assert json.loads(capsys.readouterr().out) == {"leader": None, "state": None, "records": []}
 
 
+def test_a_fleet_begins_with_no_more_sfus_than_its_pool_may_have(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "scaling.toml"
+    file.write_text("max_nodes = 4\n")
+    assert run(["up", "--sfus", "6", "--scaling", str(file)]) == 2
+    assert "--sfus: 6 SFUs are more than the scaling file's max_nodes, which is 4" in capsys.readouterr().err
+
+
 def test_a_scaling_file_is_checked_with_its_pool(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "scaling.toml"
     file.write_text('max_nodes = 9\n[pool]\nkind = "kubernetes"\n')

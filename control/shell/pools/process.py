@@ -55,6 +55,15 @@ class ProcessPool:
         place = Path(settings.state_dir) if settings.state_dir else directory(dict(environ)) / "pools" / fleet
         self._files = NodeFiles(place.resolve() / settings.name)
 
+    @property
+    def logs(self) -> Path:
+        """Where each node's process logs to, as `NODE.log`."""
+        return self._files.directory
+
+    def last_lines(self, node: str) -> str:
+        """The end of a node's log."""
+        return tail(self._files.log(node))
+
     # --- what an autoscaler asks ---
 
     async def list(self) -> Listing:
