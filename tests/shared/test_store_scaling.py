@@ -170,7 +170,7 @@ async def test_a_lease_for_years_ends_like_any_other(store: Store, server: Serve
     await server.do("PEXPIRE", server.keys.scaling_lease, 10**12)
     await store.take_lease("a", token=0, lease_s=LEASE_S)
     assert 0 < await server.do("PTTL", server.keys.scaling_lease) <= LEASE_S * 1000
-    await server.do("PEXPIRE", server.keys.scaling_lease, int(20 * LEASE_S * 1000))  # of a controller with other settings
+    await server.do("PEXPIRE", server.keys.scaling_lease, int(20 * LEASE_S * 1000))  # by other settings
     await store.take_lease("a", token=0, lease_s=LEASE_S)
     assert await server.do("PTTL", server.keys.scaling_lease) > 10 * LEASE_S * 1000
 
