@@ -96,6 +96,7 @@ class Controller:
         while True:
             token = self._leadership.token
             self.metrics.lead(token)
+            self.metrics.store(self._store.counts)
             if token and token != self._term:
                 # A term begins with a whole tick of looking; what another leader saw in this one is not ours to judge.
                 self._term, self._ticked = token, None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
@@ -44,6 +45,9 @@ class ControlMetrics:
             "sluice_control_refused_writes", "Writes that the store refused as late.", registry=registry
         )
         self.bad_input = Counter("sluice_control_bad_input", "Input that took no part.", ["kind"], registry=registry)
+        self.store_trouble = Gauge(
+            "sluice_control_store_trouble", "What went wrong with Redis since the start.", ["kind"], registry=registry
+        )
         self.pool_errors = Counter(
             "sluice_control_pool_errors", "Calls to the pool that failed.", ["pool", "call"], registry=registry
         )
@@ -68,6 +72,11 @@ class ControlMetrics:
         self.out_hits.set(figures.out_hits)
         self.quiet_ticks.set(figures.quiet_ticks)
         self.cooldown_left.set(decision.state.cooldown_left_s)
+
+    def store(self, counts: Mapping[str, int]) -> None:
+        """What the store has counted of its own troubles."""
+        for kind, count in counts.items():
+            self.store_trouble.labels(kind).set(count)
 
     def lead(self, token: int) -> None:
         """Whether this one leads; a controller that does not has no figures that are worth drawing."""

@@ -255,6 +255,7 @@ async def test_while_redis_is_away_nothing_is_scaled_and_then_it_goes_on(tmp_pat
             now = (await it.store.read_scaling(0)).leader
             assert now is not None
             assert now.token > token, "a token was given twice"
+            assert await it.metric('sluice_control_store_trouble{kind="unavailable"}') > 0
 
 
 async def outage(it: World, keeps_its_data: bool) -> None:
