@@ -15,7 +15,7 @@ from control.cli.report import report_table
 from control.cli.scale_plot import check_plot, draw, plot_scale
 from control.cli.scale_report import scale_report
 from control.config import SMALL, TWELVE, Crowd, FleetSize
-from control.core.rehearsal import Kind
+from control.core.rehearsal import Kind, advice
 from control.shell.rehearsal import rehearse
 from control.shell.scale_rehearsal import rehearse_scale
 
@@ -137,6 +137,8 @@ async def _run(kind: Kind, size: FleetSize, crowd: Crowd, *, json: bool) -> int:
     report = await rehearse(kind, size=size, crowd=crowd, say=step)
     if json:
         print_json(report)
+        if hint := advice(report):
+            step(hint)
     else:
         out.print(report_table(report))
     return 0 if report.passed else 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Group, RenderableType
 from rich.table import Table
 
-from control.core.rehearsal import Report
+from control.core.rehearsal import Report, advice
 
 
 def report_table(report: Report) -> RenderableType:
@@ -33,6 +33,8 @@ def report_table(report: Report) -> RenderableType:
     verdict = (
         ["[bold green]nobody was cut[/bold green]"] if report.passed else ["[bold red]cut[/bold red]", *report.cut]
     )
+    if hint := advice(report):
+        verdict.append(f"[dim]{hint}[/dim]")
     return Group(f"[bold]{who}[/bold], {report.redis_server}", table, *verdict)
 
 

@@ -14,6 +14,8 @@ AUDIO_BOUND_MS = 40.0
 """Longest audio gap of a drain: two packets of 20 ms (issue: reach)."""
 VIDEO_BOUND_FRAMES = 2.0
 """Longest video gap of a drain, in frame times (issue: reach)."""
+STALL_MATTERS_MS = 20.0
+"""From here on this machine's own stalls may be the reason for a gap beyond the bounds: one audio packet's time."""
 REJOIN_BOUND_S = 5.0
 """Longest silence of a player whose SFU was ended by force or died, until it is heard again elsewhere."""
 
@@ -238,6 +240,19 @@ def verdict(
     if kind is not Kind.EXIT:
         cut += _cut_by_gaps(gaps, bounds)
     return cut
+
+
+def advice(report: Report) -> str:
+    """What else a gap beyond the bounds may come from; empty when nothing speaks for it."""
+    gaps = ((report.audio_gap_ms_max, report.audio_gap_ms_bound), (report.video_gap_ms_max, report.video_gap_ms_bound))
+    beyond = any(gap is not None and bound is not None and gap > bound for gap, bound in gaps)
+    stall_ms = report.machine_stall_ms_max or 0.0
+    if report.passed or not beyond or stall_ms < STALL_MATTERS_MS:
+        return ""
+    return (
+        f"this machine is busy: it kept an idle process waiting for {stall_ms:.0f} ms, and gaps of that size may be "
+        "its own; try again when less else runs here, or with fewer --bots"
+    )
 
 
 def _cut_at(kind: Kind, ending: Ending) -> list[str]:

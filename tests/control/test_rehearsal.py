@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import msgspec
 import pytest
+from rich.console import Console
 
-from control.core.rehearsal import Ending, Failure, Gaps, Kind, Report, Scale, counted, summarize, verdict
+from control.cli.report import report_table
+from control.core.rehearsal import Ending, Failure, Gaps, Kind, Report, Scale, advice, counted, summarize, verdict
 from shared.records import DrainReport
 
 GOOD = Gaps(audio_ms=40.0, video_ms=66.7)
@@ -49,6 +51,32 @@ def test_the_keys_that_scripts_rely_on_are_there() -> None:
         "consumers_at_exit",
     } <= set(msgspec.json.decode(msgspec.json.encode(report)))
     assert msgspec.json.decode(msgspec.json.encode(report), type=Report) == report
+
+
+@pytest.mark.parametrize(
+    ("gaps", "stall_ms", "told"),
+    [
+        (Gaps(audio_ms=64.0, video_ms=40.0), 63.0, True),
+        (Gaps(audio_ms=40.0, video_ms=90.0), 20.0, True),
+        (Gaps(audio_ms=64.0, video_ms=40.0), 3.0, False),
+        (Gaps(audio_ms=64.0, video_ms=40.0), None, False),
+        (GOOD, 63.0, False),
+    ],
+)
+def test_gaps_on_a_busy_machine_come_with_advice(gaps: Gaps, stall_ms: float | None, told: bool) -> None:
+    report = summarize(Kind.DRAIN, [ending("a")], gaps=gaps, failures=[], scale=SCALE, stall_ms=stall_ms)
+    console = Console(width=200, record=True)
+    console.print(report_table(report))
+    shown = f"it kept an idle process waiting for {stall_ms:.0f} ms" if stall_ms else "an idle process"
+    assert (shown in console.export_text()) is told
+
+
+def test_what_is_no_gap_is_not_laid_on_the_machine() -> None:
+    cut = ending("a")
+    cut.exit_code = 1
+    report = summarize(Kind.DRAIN, [cut], gaps=GOOD, failures=[], scale=SCALE, stall_ms=63.0)
+    assert not report.passed
+    assert advice(report) == ""
 
 
 def test_a_told_time_is_the_first_one() -> None:
