@@ -1,6 +1,6 @@
 /** What the page says about our own connection: the notice, the move step by step, gaps, presence, trouble. */
 
-import { badge, countdown, make, milliseconds } from "./format.js";
+import { badge, countdown, make, milliseconds, seconds } from "./format.js";
 
 const $ = (id) => document.getElementById(id);
 const PHASES = {
@@ -84,14 +84,15 @@ function renderMove({ move, lastMove, moveGaps, gapsAreExact }) {
   setText($("gap-note"), "This browser does not show encoded frames; gaps are those of playback, and coarser.");
 }
 
-function decisionText({ decision, phase, target, retryInMs }) {
+/** Who decided what, how far the move is, and when it is tried again. */
+export function decisionText({ decision, phase, target, retryInMs }) {
   const parts = [];
   if (decision) {
     const who = { asked: "The SFU", choice: "Your choice", rule: "The rule", over: "The rule" }[decision.by];
     parts.push(`${who}: ${decision.move ? "move" : "stay"} – ${decision.reason}.`);
   }
   if (PHASES[phase]) parts.push(`Now ${PHASES[phase]}${phase.startsWith("con") ? ` ${target}` : ""}.`);
-  if (retryInMs !== null) parts.push(`Next try in ${milliseconds(retryInMs)}.`);
+  if (retryInMs !== null) parts.push(`Next try in ${seconds(retryInMs)}.`);
   return parts.join(" ");
 }
 
