@@ -45,3 +45,21 @@ def test_a_launch_that_was_only_thought_of_is_not_planned() -> None:
     decision = dry_until(it, ScaleAction.SCALE_OUT, within=4)
     assert decision.state.launch is None
     assert decision.state.hits == ()
+
+
+def test_a_dry_run_decides_and_does_nothing() -> None:
+    it = rig(load=HOT)
+    state = it.state
+    actions = []
+    for tick in range(30):
+        it.pass_time(30)
+        world = join(it.pool.listing(), it.leader.samples.reports(now=it.now))
+        moment = Moment(now_at=it.now, elapsed_s=30.0, first=tick == 0)
+        decision = decide(world, state, it.settings, moment=moment, token=1, dry_run=True)
+        state = decision.state
+        actions.append(decision.action)
+        assert decision.effects == ()
+        assert state.launch is None
+        assert all(record.dry_run for record in decision.records)
+    # As often as if it had been done: once a cooldown.
+    assert actions.count(ScaleAction.SCALE_OUT) == 3
