@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from control.core.autoscaler import Launch
+from control.core.autoscaler import Launch, Moment, World, decide
 from control.core.scaling_settings import ScalingSettings
-from shared.scaling_records import ScaleAction
-from tests.fakes.scaling_worlds import HOT, WARM, rig
+from shared.scaling_records import ScaleAction, ScalingState
+from tests.fakes.scaling_worlds import HOT, WARM, rig, warming
 
 
 def test_a_launch_is_over_when_the_node_is_capacity() -> None:
@@ -109,3 +109,44 @@ def test_two_launches_within_a_second_are_two_nodes() -> None:
     asked = [decision for _, decision in it.decisions if decision.action is ScaleAction.SCALE_OUT]
     assert len(asked) >= 3
     assert len({each.request for each in it.done("launch")}) == len(asked)
+
+
+def test_a_launch_that_the_pool_does_not_list_yet_counts_for_the_floor() -> None:
+    it = rig(load=WARM, nodes=2)
+    assert it.tick(crash_after=0).reason == "under-the-floor"
+    decision = it.tick(crash_after=0)
+    assert (decision.action, decision.reason) == (ScaleAction.NONE, "within-limits")
+    assert [each for each in it.recorded() if each[0] == "held"] == []
+
+
+def test_a_launch_is_neither_asked_for_nor_late_while_the_pool_is_not_known() -> None:
+    it = rig(load=HOT)
+    it.ticks(3)
+    it.tick(crash_after=0)
+    it.pool.partial = True
+    assert not any(isinstance(effect, Launch) for tick in it.ticks(15) for effect in tick.effects)
+    assert it.state.launch is not None
+    assert it.state.launch.waited_s == 0.0
+
+
+def test_a_launch_that_the_platform_calls_failed_is_no_removal() -> None:
+    """Nothing of it runs: there is nothing to drain, and what is listed is swept up."""
+    it, node = warming(registered=False)
+    it.fail(node)
+    it.tick()
+    assert ("launch-given-up", "failed") in it.recorded()
+    assert it.state.removals == ()
+    it.ticks(2)
+    assert ("terminated", "ended-by-itself") not in it.recorded()
+    assert node not in it.pool.nodes
+
+
+def test_a_request_is_like_no_other_of_any_leader_at_any_time() -> None:
+    """Not over leaders, nor within a second, nor when Redis has lost the state and ticks are counted from 0 again."""
+    requests = set()
+    for token, now_at, tick in ((1, 50.0, 0), (2, 50.0, 0), (1, 80.0, 0), (1, 50.0, 1)):
+        moment = Moment(now_at=now_at, elapsed_s=30.0)
+        world = World(members=(), certain=True)
+        decision = decide(world, ScalingState(tick=tick), ScalingSettings(), moment=moment, token=token)
+        requests |= {effect.request for effect in decision.effects if isinstance(effect, Launch)}
+    assert len(requests) == 4

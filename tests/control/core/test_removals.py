@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from control.core.autoscaler import Cordon, Terminate, Uncordon
+from control.core.autoscaler import Cordon, PreferVictim, Terminate, Uncordon
 from control.core.pool import NodePhase
 from shared.scaling_records import AUTOSCALER, RemovalStage, ScaleAction
 from tests.fakes.scaling_rig import Rig
@@ -81,8 +81,63 @@ def test_each_order_of_a_cordon_that_did_not_arrive_starts_the_cooldown_again() 
     it.until(ScaleAction.SCALE_IN)
     for _ in range(3):
         tick = it.tick()
-        assert [type(effect) for effect in tick.effects if isinstance(effect, Cordon)] == [Cordon]
+        assert tick.effects == (PreferVictim(node="s0"), Cordon(sfu="s0", node="s0", streams=200))
         assert it.state.cooldown_left_s == it.settings.cooldown_s
+
+
+def test_a_cordon_that_never_arrives_is_given_up_in_time_and_taken_back_in_case_it_comes_late() -> None:
+    it = rig(load=QUIET)
+    it.deaf_store = True
+    it.until(ScaleAction.SCALE_IN)
+    node = removing(it)[0]
+    ticks = it.ticks(10)
+    assert not any(isinstance(effect, Uncordon) for tick in ticks[:9] for effect in tick.effects)
+    assert ticks[9].effects == (Uncordon(sfu=node, node=node),)
+    assert it.recorded()[-1] == ("cancelled", "never-cordoned")
+
+
+def test_a_renewal_does_not_tell_the_platform_again() -> None:
+    it, node = draining()
+    it.tick()
+    it.new_leader("b")
+    assert it.tick().effects == (Cordon(sfu=node, node=node, streams=1, renewal=True),)
+
+
+def test_a_cordon_that_was_seen_while_the_pool_was_not_known_was_seen() -> None:
+    """So whoever takes it off then has the last word."""
+    it, node = draining()
+    it.sfus[node].empty()
+    it.pool.down = True
+    it.tick()
+    assert [removal.stage for removal in it.state.removals] == [RemovalStage.DRAINING]
+    it.sfus[node].by = ""
+    it.ticks(2)
+    assert it.recorded()[-1] == ("cancelled", "no-longer-cordoned")
+    assert it.sfus[node].by == ""
+
+
+def test_a_node_on_which_somebody_is_again_drains_on() -> None:
+    """It had a player before it heard our word: it drains as at any SIGTERM, and its cordon is renewed again."""
+    it, node = ending()
+    it.sfus[node].streams = 1
+    assert not any(isinstance(effect, Terminate) for effect in it.tick().effects)
+    assert [removal.stage for removal in it.state.removals] == [RemovalStage.DRAINING]
+    it.sfus[node].empty()
+    it.tick()
+    assert it.recorded().count(("terminated", "empty")) == 2, "said again, because it is a second end"
+
+
+def test_a_node_that_was_told_to_end_and_starts_anew_is_not_cordoned_again() -> None:
+    """Its platform has restarted it, or the order got lost; it is left alone when it stays."""
+    it, node = ending()
+    left_s = it.state.cooldown_left_s
+    it.sfus[node].by, it.sfus[node].incarnation = "", 2
+    tick = it.tick()
+    assert tick.effects == ()
+    assert it.state.cooldown_left_s == left_s - it.settings.tick_s
+    assert [removal.stage for removal in it.state.removals] == [RemovalStage.ENDING]
+    it.ticks(9)
+    assert it.recorded()[-1] == ("cancelled", "never-cordoned")
 
 
 def test_a_cordon_that_arrived_lets_the_cooldown_pass() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from control.core.autoscaler.progress import Progress
-from control.core.autoscaler.streaks import changed
+from control.core.autoscaler.streaks import changed, count_tick
 from control.core.autoscaler.world import Moment
 from control.core.scaling_settings import ScalingSettings
 from shared.scaling_records import ScaleAction, ScalingState
@@ -55,3 +55,11 @@ def test_a_jump_of_redis_clock_within_a_term_hides_no_gap() -> None:
     it.pass_time(600)
     it.clock_error_s = -600.0  # by Redis' clock no more than a tick has passed
     assert it.tick().figures.quiet_ticks == 1
+
+
+@pytest.mark.parametrize(("elapsed_s", "hits"), [(105.0, (True, True)), (105.1, (True,)), (-0.1, (True,))])
+def test_three_ticks_and_a_fail_over_are_still_in_a_row(elapsed_s: float, hits: tuple[bool, ...]) -> None:
+    before = Progress(state=ScalingState(tick=1, hits=(True,)))
+    moment = Moment(now_at=0.0, elapsed_s=elapsed_s)
+    after = count_tick(before, 0.9, blind=False, settings=ScalingSettings(), moment=moment)
+    assert after.state.hits == hits

@@ -93,3 +93,14 @@ def test_so_many_newcomers_are_followed_and_the_oldest_is_let_go() -> None:
     world = join(it.pool.listing(), it.leader.samples.reports(now=it.now))
     after = carry_on_launch(before, world, it.settings, Moment(now_at=it.now, elapsed_s=30.0)).state
     assert [each.sfu for each in after.newcomers] == [*(each.sfu for each in waiting[1:]), it.done("launch")[0].node]
+
+
+def test_a_newcomer_is_followed_until_it_has_a_room_or_is_certainly_gone() -> None:
+    it = rig(load=WARM)
+    it.state = ScalingState(newcomers=(Newcomer(sfu="s0"), Newcomer(sfu="gone")))
+    it.pool.partial = True  # the listing leaves out s0
+    it.tick()
+    assert [each.sfu for each in it.state.newcomers] == ["s0", "gone"]
+    it.pool.partial = False
+    it.tick()
+    assert it.state.newcomers == ()
