@@ -141,7 +141,7 @@ class Controller:
         )
         self._redis_ahead_s = kept.at - now
         decision = decide(
-            join(listing, self._samples.reports(now=now)),
+            join(listing, self._samples.reports(now=now), seen=self._samples.seen),
             before,
             self.settings,
             moment=moment,

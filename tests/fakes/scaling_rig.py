@@ -260,7 +260,7 @@ class Rig:
             elapsed_s=0.0 if leader.last_tick is None else now - leader.last_tick,
             first=first,
         )
-        world = join(self.pool.listing(), leader.samples.reports(now=now))
+        world = join(self.pool.listing(), leader.samples.reports(now=now), seen=leader.samples.seen)
         decision = decide(
             world, self.state, self.settings, moment=moment, token=leader.token, controller=leader.name, pool="rig"
         )

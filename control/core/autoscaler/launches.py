@@ -18,15 +18,17 @@ HEALTHY, FIRST_PACKET = "healthy", "first_packet"
 
 
 def carry_on_launch(it: Progress, world: World, settings: ScalingSettings, moment: Moment) -> Progress:
-    """Take the launch one tick further. Nothing happens while the pool's listing is not certain."""
+    """Take the launch one tick further. While the pool's listing is not certain only what its SFU says is noted."""
     launch = it.state.launch
-    if launch is None or not world.certain:
+    if launch is None:
         return it
+    if not world.certain:
+        return it.set(launch=_with_stages(launch, world))
     member = world.by_request(launch.request) or world.by_node(launch.node)
     if member is not None and not launch.node:
         # Made by a call whose answer got lost: the pool has changed since the decision, so the cooldown starts again.
         it = it.set(cooldown_left_s=settings.cooldown_s)
-    launch = _known_better(launch, member, moment)
+    launch = _with_stages(_known_better(launch, member, moment), world)
     it = it.set(launch=launch)
     if member is not None and _is_capacity(it, member, world, settings):
         newcomer = Newcomer(sfu=launch.sfu, launched_at=launch.since_at)
@@ -49,12 +51,15 @@ def _known_better(launch: Launching, member: Member | None, moment: Moment) -> L
     launch = msgspec.structs.replace(launch, waited_s=launch.waited_s + moment.elapsed_s)
     if member is None:
         return launch
-    stages = list(launch.stages)
-    if member.report is not None:
-        reached = {HEALTHY: True, FIRST_PACKET: member.report.state.warmed_up}
-        stages += [stage for stage, now in reached.items() if now and stage not in stages]
-    sfu = member.node.sfu or launch.sfu
-    return msgspec.structs.replace(launch, node=member.node.node, sfu=sfu, stages=tuple(stages))
+    return msgspec.structs.replace(launch, node=member.node.node, sfu=member.node.sfu or launch.sfu)
+
+
+def _with_stages(launch: Launching, world: World) -> Launching:
+    """With what its SFU has reached; that a router has known it is never forgotten, since somebody may be on it."""
+    report = world.reports.get(launch.sfu)
+    reached = {HEALTHY: launch.sfu in world.seen, FIRST_PACKET: report is not None and report.state.warmed_up}
+    new = tuple(stage for stage, now in reached.items() if now and stage not in launch.stages)
+    return msgspec.structs.replace(launch, stages=launch.stages + new) if new else launch
 
 
 def _is_capacity(it: Progress, member: Member, world: World, settings: ScalingSettings) -> bool:

@@ -61,9 +61,11 @@ class _Step:
             return self._gone(it) if certain else self._keep(it)
         if member.node.phase is NodePhase.FAILED and not member.heard:
             return self._gone(it)
+        if member.seen:
+            self.removal = msgspec.structs.replace(self.removal, registered=True)
         if member.report is None:
             return self._keep(it) if self.removal.registered else self._end(it, member, certain=certain)
-        self.removal = msgspec.structs.replace(self.removal, registered=True, sfu=member.node.sfu)
+        self.removal = msgspec.structs.replace(self.removal, sfu=member.node.sfu)
         if member.status is SfuStatus.ONLINE:
             return self._online(it, member)
         if member.status is SfuStatus.CORDONED:

@@ -77,6 +77,12 @@ class Samples:
         self._ceilings = ceilings
         self._max_age_s = max_age_s
         self._heard: dict[str, _Heard] = {}
+        self._seen: set[str] = set()
+
+    @property
+    def seen(self) -> frozenset[str]:
+        """Every SFU that any look since `next_tick` has found, whatever has become of its record."""
+        return frozenset(self._seen)
 
     def look(self, states: Iterable[SfuState], *, now: float) -> None:
         """One look at all that the store has; call it each second."""
@@ -93,6 +99,7 @@ class Samples:
             if self._is_fresh(known, now):
                 known.loads.append(self._load(state))
             self._heard[sfu] = known
+        self._seen |= self._heard.keys()
 
     def reports(self, *, now: float) -> dict[str, Report]:
         """What each SFU said since `next_tick`; by SFU id."""
@@ -100,6 +107,7 @@ class Samples:
 
     def next_tick(self) -> None:
         """Begin a tick: the means start anew."""
+        self._seen.clear()
         for heard in self._heard.values():
             heard.loads.clear()
             heard.was_cordoned = False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -32,6 +32,8 @@ class Member:
 
     node: PoolNode
     report: Report | None
+    seen: bool = False
+    """A router has known it at some moment since the last tick, so somebody may be on it."""
 
     @property
     def status(self) -> SfuStatus | None:
@@ -59,6 +61,8 @@ class World:
     """The listing is complete; when not, a node that is missing is unknown and nothing is decided (invariant 4)."""
     reports: Mapping[str, Report] = field(default_factory=dict)
     """By SFU id, those that the pool does not list included."""
+    seen: Collection[str] = ()
+    """SFUs that routers have known since the last tick, those that are gone by now included."""
     faults: tuple[tuple[str, str], ...] = ()
 
     def by_node(self, node: str) -> Member | None:
@@ -75,22 +79,23 @@ class World:
         member = self.by_node(removal.node)
         if member is None and not self.certain and removal.sfu in self.reports:
             node = PoolNode(node=removal.node, sfu=removal.sfu, phase=NodePhase.RUNNING)
-            return Member(node=node, report=self.reports[removal.sfu])
+            return Member(node=node, report=self.reports[removal.sfu], seen=True)
         return member
 
 
-def join(listing: Listing | None, reports: Mapping[str, Report]) -> World:
+def join(listing: Listing | None, reports: Mapping[str, Report], *, seen: Collection[str] = ()) -> World:
     """The world; `listing` is None when the pool did not answer."""
+    seen = frozenset(reports).union(seen)
     bad = [(f"report-{fault}", sfu) for sfu, report in reports.items() for fault in report.faults]
     if listing is None:
-        return World(members=(), certain=False, reports=reports, faults=tuple(bad))
+        return World(members=(), certain=False, reports=reports, seen=seen, faults=tuple(bad))
     clean = without_oddities(listing.nodes, complete=listing.complete, odd=listing.oddities)
     bad += [(f"pool-{odd.kind.value}", odd.node) for odd in clean.oddities]
-    members = tuple(Member(node=node, report=reports.get(node.sfu)) for node in clean.nodes)
+    members = tuple(Member(node=node, report=reports.get(node.sfu), seen=node.sfu in seen) for node in clean.nodes)
     if clean.complete:
         ours = {node.sfu for node in clean.nodes}
         bad += [("sfu-unlisted", sfu) for sfu in reports if sfu not in ours]
-    return World(members=members, certain=clean.complete, reports=reports, faults=tuple(bad))
+    return World(members=members, certain=clean.complete, reports=reports, seen=seen, faults=tuple(bad))
 
 
 def unheard(world: World, state: ScalingState) -> bool:

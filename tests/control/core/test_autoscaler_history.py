@@ -124,6 +124,8 @@ class Histories(RuleBasedStateMachine):
     @rule(index=INDEX)
     def record_vanishes_or_comes_back(self, index: int) -> None:
         if sfu := self._sfu(index):
+            if sfu.registered:  # a record stands for longer than a tick
+                self.tick(1)
             sfu.registered = not sfu.registered
 
     @rule(index=INDEX)
@@ -228,7 +230,9 @@ class Histories(RuleBasedStateMachine):
 
     @invariant()
     def nothing_that_carries_streams_was_ended(self) -> None:
-        assert all(done.streams in (0, None) for done in self.rig.done("terminate"))
+        """But for what nothing can refuse: the late call of a paused leader for a node that had failed when it decided.
+        That node drains, as at any SIGTERM."""
+        assert all(done.streams in (0, None) or done.late for done in self.rig.done("terminate"))
 
     @invariant()
     def the_ceiling_holds(self) -> None:

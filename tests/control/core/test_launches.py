@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from control.core.autoscaler import Launch, Moment, World, decide
 from control.core.scaling_settings import ScalingSettings
 from shared.scaling_records import ScaleAction, ScalingState
@@ -65,6 +67,32 @@ def test_a_launch_that_registers_and_never_warms_up_is_cordoned_before_it_is_end
     it.ticks(14)
     mine = [each.what for each in it.journal if each.node == node]
     assert mine == ["launch", "cordon", "terminate"]
+
+
+@pytest.mark.parametrize("when", ["between two ticks", "while the pool is away", "after it was given up"])
+def test_a_launch_that_a_router_has_known_for_a_moment_is_not_ended_unheard(when: str) -> None:
+    """Somebody may have been sent there meanwhile."""
+    it = rig(load=HOT)
+    it.pool.launches_warm = False
+    it.until(ScaleAction.SCALE_OUT)
+    node = it.done("launch")[0].node
+    it.load(WARM)
+    if when == "after it was given up":
+        it.pool.stuck.add(node)
+        it.ticks(12)
+        assert [each.registered for each in it.state.removals] == [False]
+    it.sfus[node].registered = True
+    if when == "while the pool is away":
+        it.pool.down = True
+        it.tick()
+        it.pool.down = False
+    else:
+        it.pass_time(2.0)
+    it.sfus[node].registered = False
+    it.pool.stuck.clear()
+    it.ticks(14)
+    assert it.done("terminate") == []
+    assert [(each.node, each.registered) for each in it.state.removals] == [(node, True)]
 
 
 def test_a_launch_that_fails_is_replaced() -> None:
