@@ -9,13 +9,25 @@ from typing import Any
 from control.core.floors import Floor, floor_at, read_floors
 from control.core.toml_source import TomlSource, parse
 from shared.errors import BadSetting
-from shared.load import MOST_EGRESS_MBPS, MOST_STREAMS
+from shared.load import (
+    LEAST_CPU_GUARD,
+    LEAST_EGRESS_MBPS,
+    LEAST_STREAMS,
+    MOST_CPU,
+    MOST_EGRESS_MBPS,
+    MOST_STREAMS,
+)
 from shared.scaling_records import MOST_LEASE_S
 
 MOST_NODES = 10_000
 MOST_SECONDS = 30 * 86400.0
 _WHOLE = ("scale_out_hits", "scale_out_window", "scale_in_ticks", "min_nodes", "max_nodes", "stream_ceiling")
-_CEILINGS = {"egress_ceiling_mbps": MOST_EGRESS_MBPS, "stream_ceiling": MOST_STREAMS}
+_CEILINGS = {
+    "egress_ceiling_mbps": (LEAST_EGRESS_MBPS, MOST_EGRESS_MBPS),
+    "stream_ceiling": (LEAST_STREAMS, MOST_STREAMS),
+    "cpu_guard": (LEAST_CPU_GUARD, MOST_CPU),
+}
+"""What `shared.load` believes of a node; with another one every node would be unknown, and nothing scaled."""
 LEAST_REPORT_AGE_S = 3.0
 """An SFU reports each second, and two reports may get lost."""
 ORDER_S = 4.0
@@ -208,11 +220,11 @@ def _check_cordon_lease(settings: ScalingSettings, source: TomlSource, is_now: _
 
 
 def _check_ranges(settings: ScalingSettings, source: TomlSource) -> None:
-    shares = ("scale_out_at", "scale_in_at", "cpu_guard")
+    shares = ("scale_out_at", "scale_in_at")
     counts = ("scale_out_hits", "scale_out_window", "scale_in_ticks", "min_nodes", "max_nodes")
     spans = ("tick_s", "cooldown_s", "drain_max_s", "cordon_lease_s", "launch_timeout_s", "lease_s", "report_max_age_s")
     for key in shares:
-        if (value := getattr(settings, key)) is not None and not 0 < value <= 1:
+        if not 0 < getattr(settings, key) <= 1:
             raise source.bad(key, "must be over 0 and at most 1")
     for key in counts:
         if not 1 <= getattr(settings, key) <= MOST_NODES:
@@ -220,12 +232,9 @@ def _check_ranges(settings: ScalingSettings, source: TomlSource) -> None:
     for key in spans:
         if not 0 < getattr(settings, key) <= MOST_SECONDS:
             raise source.bad(key, f"must be over 0 and at most {MOST_SECONDS:.0f} seconds")
-    for key, most in _CEILINGS.items():
-        value = getattr(settings, key)
-        if value is not None and value <= 0:
-            raise source.bad(key, "must be over 0: a node that can carry nothing is always full")
-        if value is not None and value > most:
-            raise source.bad(key, f"must be at most {most:.0f}: nobody believes a node that can carry more")
+    for key, (least, most) in _CEILINGS.items():
+        if (value := getattr(settings, key)) is not None and not least <= value <= most:
+            raise source.bad(key, f"must be {least:.15g} to {most:.15g}: nobody believes another of a node")
     if settings.report_max_age_s < LEAST_REPORT_AGE_S:
         raise source.bad("report_max_age_s", f"must be at least {LEAST_REPORT_AGE_S:g}: an SFU reports each second")
     if settings.tick_s < 0.2 or settings.lease_s < 0.5:

@@ -86,12 +86,14 @@ def test_a_pools_own_error_names_its_line() -> None:
         ("scale_out_at = 0.5\n\nscale_in_at = 0.5", ":3 scale_in_at", "under scale_out_at"),
         ("scale_out_hits = 6", ":1 scale_out_hits", "over scale_out_window, which is 5 by default"),
         ("\nscale_out_window = 3", ":2 scale_out_window", "under scale_out_hits, which is 4 by default"),
-        ("stream_ceiling = 0", ":1 stream_ceiling", "over 0"),
-        ("egress_ceiling_mbps = 0", ":1 egress_ceiling_mbps", "over 0"),
-        ("egress_ceiling_mbps = 1_000_001", ":1 egress_ceiling_mbps", "at most 1000000"),
-        ("stream_ceiling = 1_000_001", ":1 stream_ceiling", "at most 1000000"),
-        ("cpu_guard = 0.0", ":1 cpu_guard", "over 0"),
-        ("cpu_guard = 1.5", ":1 cpu_guard", "at most 1"),
+        ("stream_ceiling = 0", ":1 stream_ceiling", "1 to 1000000"),
+        ("egress_ceiling_mbps = 0", ":1 egress_ceiling_mbps", "1 to 1000000"),
+        ("egress_ceiling_mbps = 0.99", ":1 egress_ceiling_mbps", "1 to 1000000"),
+        ("egress_ceiling_mbps = 1_000_001", ":1 egress_ceiling_mbps", "1 to 1000000"),
+        ("stream_ceiling = 1_000_001", ":1 stream_ceiling", "1 to 1000000"),
+        ("cpu_guard = 0.0", ":1 cpu_guard", "0.01 to 1"),
+        ("cpu_guard = 0.009", ":1 cpu_guard", "0.01 to 1"),
+        ("cpu_guard = 1.5", ":1 cpu_guard", "0.01 to 1"),
         ("scale_out_at = 1.5", ":1 scale_out_at", "at most 1"),
         ("min_nodes = 0", ":1 min_nodes", "must be 1"),
         ("scale_in_ticks = 0", ":1 scale_in_ticks", "must be 1"),
@@ -214,8 +216,9 @@ def test_compressed_ticks_are_sampled_more_often() -> None:
     assert ScalingSettings(tick_s=2.0).sample_s == 0.5
 
 
-def test_the_bounds_themselves_are_allowed() -> None:
-    text = "egress_ceiling_mbps = 1e6\nstream_ceiling = 1_000_000\ncpu_guard = 1.0\nreport_max_age_s = 3"
+@pytest.mark.parametrize(("egress", "streams", "guard"), [("1e6", "1_000_000", "1.0"), ("1.0", "1", "0.01")])
+def test_the_bounds_themselves_are_allowed(egress: str, streams: str, guard: str) -> None:
+    text = f"egress_ceiling_mbps = {egress}\nstream_ceiling = {streams}\ncpu_guard = {guard}\nreport_max_age_s = 3"
     settings = read_settings(text + "\ncordon_lease_s = 86_400\nlease_s = 43_152")
     given = NodeCeilings(
         egress_mbps=settings.egress_ceiling_mbps, streams=settings.stream_ceiling, cpu_guard=settings.cpu_guard
