@@ -15,7 +15,7 @@ from shared.records import DrainCause, SfuStatus
 from shared.scaling_records import RemovalStage, Removing, ScaleAction
 
 RENEW_AT = 1 / 3
-"""Part of the cordon's lease after which it is renewed: one renewal may get lost before it lapses (`least_cordon_lease_s`)."""
+"""Part of the cordon's lease after which it is renewed; one renewal may get lost (`least_cordon_lease_s`)."""
 
 
 def carry_on_removals(it: Progress, world: World, settings: ScalingSettings, moment: Moment) -> Progress:
