@@ -25,6 +25,10 @@ would lengthen the pace, and the pace the waits. So many in a row without one to
 always leaves some of those, a round trip longer than the pace leaves none. Then they count, from the first try on."""
 
 MAX_TRIES = 10
+REMEMBERED_S = 2.5
+"""From the first try on. What was tried often enough is not asked for again, but waited for as long as this: where a
+round trip has grown beyond all tries, answers come after the last of them, and nothing else could tell."""
+
 LOOK_S = 0.01
 """Between two looks at what is due, while anything is missing."""
 
@@ -112,14 +116,16 @@ class MissingPackets:
             del self._open[old]
 
     def due(self, *, now: float) -> list[int]:
-        """The packets to ask for now, in order; those tried often enough are given up."""
+        """The packets to ask for now, in order. What was tried often enough is only waited for, and at last forgotten."""
         asking = []
         for index, entry in list(self._open.items()):
             tries, next_at = entry[0], entry[1]
             if next_at > now:
                 continue
             if tries >= MAX_TRIES:
-                del self._open[index]
+                entry[1] = entry[3] + REMEMBERED_S
+                if entry[1] <= now:
+                    del self._open[index]
                 continue
             if tries == 0:
                 self.asked += 1

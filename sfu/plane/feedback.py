@@ -17,6 +17,8 @@ FIRST_REPORT_S = 0.1
 
 REPORT_S = 1.0
 MAX_REMB_SSRCS = 64
+REFERENCE_EVERY_S = 0.1
+"""Between two answers to a peer's reference times; a browser sends one with each of its reports, a few a second."""
 
 
 class Feedback:
@@ -37,7 +39,7 @@ class Feedback:
         self.heard(peer, now=now)
         for packet in packets:
             self._one(peer, packet, now=now)
-        self._reference_time(peer, packets)
+        self._reference_time(peer, packets, now=now)
 
     def heard(self, peer: PlanePeer, *, now: float) -> None:
         """An authentic packet came."""
@@ -92,11 +94,15 @@ class Feedback:
         if (consumer := peer.consumers_by_ssrc.get(ssrc)) is not None:
             consumer.picture_loss(now=now)
 
-    def _reference_time(self, peer: PlanePeer, packets: list[rtcp.RtcpPacket]) -> None:
-        """Answer at once, and once a compound however many it holds: by it a browser that only receives knows its round
-        trip, and asks again for what was lost after that instead of after 100 ms."""
+    def _reference_time(self, peer: PlanePeer, packets: list[rtcp.RtcpPacket], *, now: float) -> None:
+        """Answer at once, but no flood: by it a browser that only receives knows its round trip, and asks again for
+        what was lost after that instead of after 100 ms."""
+        last = peer.reference_answered_at
+        if last is not None and now - last < REFERENCE_EVERY_S:
+            return
         for packet in packets:
             if isinstance(packet, rtcp.ReferenceTime):
+                peer.reference_answered_at = now
                 peer.send_rtcp(rtcp.since_reference(sender=self._context.ssrc, reference=packet))
                 return
 

@@ -46,6 +46,7 @@ class PlanePeer:
         "packets_out",
         "peer",
         "producers",
+        "reference_answered_at",
         "report_pending",
         "reporting",
         "routes",
@@ -67,6 +68,7 @@ class PlanePeer:
         """SSRC -> (encoding, is RTX); None for an SSRC that was replaced and must not be bound again."""
         self.packets_in = self.bytes_in = self.packets_out = self.bytes_out = 0
         self.last_heard: float | None = None
+        self.reference_answered_at: float | None = None
         self.reporting = False
         self.report_pending = False
         self.transport_cc = 0

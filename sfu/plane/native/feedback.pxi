@@ -147,10 +147,14 @@ cdef void handle_rtcp(Engine *engine, Peer *peer, const uint8_t *data, int size,
         length = 4 + 4 * read16(data + position + 2)
         rtcp_one(engine, peer, data[position + 1], data[position] & 0x1F, data + position + 4, body_length(data + position, length), now)
         position += length
+    if peer.reference_answered and now - peer.reference_answered_at < 0.1:
+        return  # no flood
     position = 0
     while position < size:
         length = 4 + 4 * read16(data + position + 2)
         if data[position + 1] == 207 and since_reference(engine, peer, data + position + 4, body_length(data + position, length)):
+            peer.reference_answered = True
+            peer.reference_answered_at = now
             return
         position += length
 

@@ -342,6 +342,8 @@ cdef struct Peer:
     double last_heard
     bint reporting
     bint report_pending
+    bint reference_answered
+    double reference_answered_at
     uint8_t transport_cc        # id of the transport-wide sequence number in what it sends, 0: none
     Arrivals *arrivals
     bint feedback_timer

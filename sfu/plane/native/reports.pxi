@@ -148,7 +148,7 @@ cdef void missing_forget_before(Missing *missing, int64_t index) noexcept nogil:
 
 
 cdef int missing_due(Missing *missing, double now, uint16_t *sequences) noexcept nogil:
-    """The numbers to ask for now, in order; those tried often enough are given up."""
+    """The numbers to ask for now, in order; of those tried often enough the answer is waited for, and then no more."""
     cdef int at, kept = 0, asking = 0
     cdef Wanted *wanted
     cdef double step_s
@@ -156,6 +156,10 @@ cdef int missing_due(Missing *missing, double now, uint16_t *sequences) noexcept
         wanted = &missing.open[at]
         if wanted.next_at <= now:
             if wanted.tries >= MAX_TRIES:
+                wanted.next_at = wanted.asked_at + 2.5
+                if wanted.next_at > now:
+                    missing.open[kept] = wanted[0]
+                    kept += 1
                 continue
             if wanted.tries == 0:
                 missing.asked += 1

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from sfu.core.missing import MAX_MISSING, MAX_REORDER_S, MAX_RETRY_WAIT_S, MAX_TRIES, MissingPackets
+from sfu.core.missing import MAX_MISSING, MAX_REORDER_S, MAX_RETRY_WAIT_S, MAX_TRIES, REMEMBERED_S, MissingPackets
 
 
 def test_a_gap_is_asked_for_at_once_and_again_until_it_is_filled() -> None:
@@ -52,11 +52,26 @@ def test_a_round_trip_longer_than_the_pace_is_learned_too(before_s: float | None
     assert asks == [0]
 
 
+def test_a_round_trip_longer_than_all_tries_is_learned_too() -> None:
+    """Answers come when nobody asks any more: each loss would else be asked for ten times, for ever."""
+    missing, took_s = MissingPackets(), 2.2
+    asks: list[int] = []
+    for index in range(20):
+        at = 3.0 * index
+        missing.gap(index, index + 1, now=at)
+        asks.append(sum(len(missing.due(now=at + ms / 1000)) for ms in range(round(took_s * 1000))))
+        assert missing.arrived(index, original=False, now=at + took_s)
+    assert asks[0] == MAX_TRIES
+    assert asks[-1] <= 4
+
+
 def test_packet_is_given_up_after_its_tries() -> None:
     missing = MissingPackets()
     missing.gap(5, 6, now=0.0)
-    asked = sum(len(missing.due(now=step / 100)) for step in range(1000))
+    asked = sum(len(missing.due(now=step / 100)) for step in range(round(REMEMBERED_S * 100)))
     assert asked == MAX_TRIES
+    assert len(missing) == 1, "an answer may be under way"
+    assert missing.due(now=REMEMBERED_S) == []
     assert len(missing) == 0
 
 

@@ -553,6 +553,16 @@ def test_a_reference_time_is_answered_at_once_and_once_a_compound(rig: Rig) -> N
     assert answer[8:].hex(" ", 4) == "05000003 0000004d 004d0005 00000000"
 
 
+def test_a_flood_of_reference_times_is_answered_ten_times_a_second(rig: Rig) -> None:
+    for _ in range(100):
+        rig.rtcp(2, rtcp.reference_time(sender=77, ntp=1 << 32))
+        rig.run_until(rig.now + 0.01)
+    answers = [compound for peer, compound in rig.plain if peer == 2 and compound[1] == rtcp.XR]
+    assert 9 <= len(answers) <= 11
+    rig.rtcp(1, rtcp.reference_time(sender=78, ntp=1 << 32))
+    assert rig.plain[-1][0] == 1, "another peer's flood is its own"
+
+
 def test_silence_and_return_are_told(rig: Rig) -> None:
     frame(rig, 0, key=True)
     rig.run_until(100.0 + SILENT_AFTER_S + 0.3)
