@@ -116,7 +116,7 @@ class MissingPackets:
             del self._open[old]
 
     def due(self, *, now: float) -> list[int]:
-        """The packets to ask for now, in order. What was tried often enough is only waited for, and at last forgotten."""
+        """The packets to ask for now, in order. What was tried often enough is only waited for, then forgotten."""
         asking = []
         for index, entry in list(self._open.items()):
             tries, next_at = entry[0], entry[1]
