@@ -30,7 +30,7 @@ ROOM_MS = ROOM_TTL_S * 1000
 MAX_TRIES = 1000
 """Players remembered for one SFU's share of failures; of more the last ones count."""
 _HEAD = re.compile(r"\d{1,18} \d{1,9} \d{1,9}(;|$)")
-_COUNTS = re.compile(r";(\d{1,19}) (\d{1,19}) (\d{1,9}) (\d{1,9}) \d{1,18}")
+_COUNTS = re.compile(r";(\d{1,19}) (\d{1,19}) (\d{1,9}) (\d{1,9}) \d{1,18}(?=;|$)")
 
 
 class Placements(Calls):
@@ -53,8 +53,11 @@ class Placements(Calls):
             args += [offer.level, repr(offer.figure), repr(offer.cost)]
         raw, fresh, *told = await self._run("place_room", keys, *args)
         kept = zip((offer.sfu for offer in offers), told[::2], told[1::2], strict=True)
+        placement = self._record(RoomPlacement, raw, keys[0])
+        if placement is None:
+            raise WrongType(operation="place_room", detail="the room's placement can't be read")
         return PlacedRoom(
-            placement=msgspec.json.decode(raw, type=RoomPlacement),
+            placement=placement,
             fresh=bool(fresh),
             in_flight={sfu: self._in_flight(sfu, record, int(rate) / 1000) for sfu, record, rate in kept},
         )

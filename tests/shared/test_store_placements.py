@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import AsyncIterator
 
 import pytest
 
 from shared.keys import PLACEMENTS_KEPT
 from shared.placement_records import PlacementRecord
-from shared.placing import Counts, FailureRule, Offer, Tries, Wish
-from tests.shared.worlds import MemoryWorld, World
+from shared.placing import Counts, FailureRule, InFlightThere, Offer, Tries, Wish
+from tests.shared.worlds import MemoryWorld, RedisWorld, World
 
 
 def offers(*sfus: str, revision: int = 1, cost: float = 0.01, **figures: float) -> tuple[Offer, ...]:
@@ -19,6 +20,14 @@ def offers(*sfus: str, revision: int = 1, cost: float = 0.01, **figures: float) 
 
 def wish(*sfus: str, **fields: object) -> Wish:
     return Wish(offers=offers(*sfus), **fields)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+async def redis_world(redis_url: str, fleet: str) -> AsyncIterator[RedisWorld]:
+    """A real server, for what only its scripts can read wrong."""
+    made = RedisWorld(redis_url, fleet)
+    yield made
+    await made.close()
 
 
 def clock_of(world: World) -> MemoryWorld | None:
@@ -108,6 +117,41 @@ async def test_a_record_in_flight_that_cannot_be_read_is_empty(world: World, raw
     assert (await world.store.place_room("room", wish("a"))).in_flight["a"].counts == {(1, 1): Counts(1, 1)}
 
 
+@pytest.mark.parametrize(
+    "head", ["{now} 1 " + "9" * 400, "{now} " + "9" * 400 + " 0", "{now} 1 " + "9" * 19, "9" * 400 + " 1 0"]
+)
+async def test_a_pace_that_cannot_be_is_unknown(redis_world: RedisWorld, head: str) -> None:
+    now = int(await redis_world.server_now())
+    for at in (now, now + 1):  # whichever second the script runs in
+        await redis_world.write_raw_in_flight("a", (head.format(now=at) + f";1 1 5 5 {now * 1000}").encode())
+        told = await redis_world.store.place_room(f"room-{at}", wish("a", "b", max_joins_per_s=1))
+        assert told.in_flight["a"] == InFlightThere()
+        await redis_world.write_raw_in_flight("b", head.format(now=at).encode())
+        assert (await redis_world.store.count_join("b", (1, 1))).counts == {(1, 1): Counts(1, 0)}
+
+
+@pytest.mark.parametrize("part", ["1 1 {huge} 5 {now}", "1 1 5 {huge} {now}", "{huge} 1 5 5 {now}", "1 1 5 5 {huge}"])
+async def test_counts_that_no_router_can_read_decide_nothing(redis_world: RedisWorld, part: str) -> None:
+    """Else the script would choose by figures of which no decision tells."""
+    now = int(await redis_world.server_now())
+    for huge in ("9" * 25, "9" * 400):
+        raw = f"{now} 1 0;" + part.format(huge=huge, now=now * 1000)
+        await redis_world.write_raw_in_flight("a", raw.encode())
+        told = await redis_world.store.place_room(f"room-{len(huge)}", wish("a", "b"))
+        assert told.placement.sfu == "a"
+        assert told.in_flight["a"].counts == {}
+        assert (await redis_world.store.count_join("a", (1, 1))).counts == {(1, 1): Counts(2, 1)}
+
+
+@pytest.mark.parametrize("written", ["1e3", "3.0", "3E0", " 4.0"])
+async def test_a_placement_whose_generation_no_router_can_read_is_made_anew(
+    redis_world: RedisWorld, written: str
+) -> None:
+    await redis_world.write_raw_field("room", "place", b'{"sfu":"z","generation":' + written.encode() + b"}")
+    assert (await redis_world.store.place_room("room", wish("a"))).placement.sfu == "a"
+    assert (await redis_world.other.place_room("room", wish("b"))).placement.sfu == "a"
+
+
 # --- failing connections ---
 
 
@@ -153,6 +197,14 @@ async def test_after_its_pause_an_sfu_begins_anew(world: World) -> None:
         while await world.store.read_failing():  # noqa: ASYNC110 - the server's clock
             await asyncio.sleep(0.01)
     assert await world.store.note_tries([tries("a", range(5, 6), range(5, 6))], short) == []
+
+
+@pytest.mark.parametrize("raw", ["1 " + "9" * 400, "1 " + "9" * 30, "1 9999999999999", "9" * 30 + " 1", "x", ""])
+async def test_an_sfu_is_left_out_for_no_longer_than_any_pause(redis_world: RedisWorld, raw: str) -> None:
+    await redis_world.write_raw_failing("a", raw)
+    assert await redis_world.store.read_failing() == []
+    assert await redis_world.store.note_tries([tries("a", range(40), range(40))], RULE) == ["a"]
+    assert [each.sfu for each in await redis_world.store.read_failing()] == ["a"]
 
 
 # --- the history ---

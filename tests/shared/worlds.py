@@ -111,6 +111,13 @@ class RedisWorld:
     async def write_raw_in_flight(self, sfu: str, raw: bytes) -> None:
         await self._do("SET", self.keys.in_flight(sfu), raw)
 
+    async def write_raw_failing(self, sfu: str, raw: str) -> None:
+        await self._do("HSET", self.keys.failing, sfu, raw)
+
+    async def server_now(self) -> float:
+        """The server's clock [Unix seconds]."""
+        return float((await self._do("TIME"))[0])
+
     async def age_in_flight(self, sfu: str, by_s: float) -> None:
         head, *versions = (await self._do("GET", self.keys.in_flight(sfu))).decode().split(";")
         parts = [each.rsplit(" ", 1) for each in versions]

@@ -6,10 +6,11 @@
 local MAX_VERSIONS, FORGET_AFTER, LIFE_MS = 6, 6, 20000
 local HEAD, EACH = '^(%d+) (%d+) (%d+)', ';(%d+) (%d+) (%d+) (%d+) (%d+)'
 
--- Joins of this second and of the one before; nil for a record that can't be read.
+-- Joins of this second and of the one before; nil for a record that can't be read. Nobody joins a billion times a
+-- second, and what overflows to infinity is no number to a router.
 local function pace(raw, second)
   local at, joins, before = string.match(raw, HEAD)
-  if not at then return nil end
+  if not at or #at > 18 or #joins > 9 or #before > 9 then return nil end
   at = tonumber(at)
   if at == second then return tonumber(joins), tonumber(before) end
   return 0, at == second - 1 and tonumber(joins) or 0
@@ -21,13 +22,21 @@ local function per_second(raw, now)
   return joins and joins + before * (1 - (now % 1000) / 1000) or 0
 end
 
+-- What a router reads of a version (`_COUNTS` in placements.py): what it can't read counts for nobody.
+local function readable(i, r, joins, rooms, since)
+  return #i <= 19 and #r <= 19 and #joins <= 9 and #rooms <= 9 and #since <= 18
+end
+
 -- Joins and rooms that a report of that version does not show; a later incarnation has forgotten them all.
 local function not_shown(raw, incarnation, revision, reports, now)
   local joins, rooms = 0, 0
-  if not string.match(raw, HEAD) then return joins, rooms end
+  if not pace(raw, 0) then return joins, rooms end
   for i, r, more_joins, more_rooms, since in string.gmatch(raw, EACH) do
-    i = tonumber(i)
-    local counts = i > incarnation or (i == incarnation and tonumber(r) + reports > revision)
+    local counts = false
+    if readable(i, r, more_joins, more_rooms, since) then
+      i = tonumber(i)
+      counts = i > incarnation or (i == incarnation and tonumber(r) + reports > revision)
+    end
     if counts and now - tonumber(since) < LIFE_MS then
       joins, rooms = joins + tonumber(more_joins), rooms + tonumber(more_rooms)
     end
@@ -36,7 +45,7 @@ local function not_shown(raw, incarnation, revision, reports, now)
 end
 
 -- The record with a placement more. Versions that even a router which lags behind has seen shown go, those that are
--- over go, and of too many the oldest.
+-- over or can't be read go, and of too many the oldest.
 local function with_placement(raw, version, joins, rooms, now)
   local second = math.floor(now / 1000)
   local this, before = pace(raw, second)
@@ -44,9 +53,10 @@ local function with_placement(raw, version, joins, rooms, now)
   incarnation, revision = tonumber(incarnation), tonumber(revision)
   local kept, since, placed = {}, text(now), joins
   for i, r, j, m, at in string.gmatch(this and raw or '', EACH) do
-    if i .. ' ' .. r == version and now - tonumber(at) < LIFE_MS then
+    local known = readable(i, r, j, m, at)
+    if known and i .. ' ' .. r == version and now - tonumber(at) < LIFE_MS then
       joins, rooms, since = joins + tonumber(j), rooms + tonumber(m), at
-    else
+    elseif known then
       local old = tonumber(i) < incarnation or (tonumber(i) == incarnation and tonumber(r) + FORGET_AFTER < revision)
       if not old and now - tonumber(at) < LIFE_MS then
         table.insert(kept, ';' .. table.concat({ i, r, j, m, at }, ' '))

@@ -30,7 +30,9 @@ local function standing()
   local json = redis.call('HGET', room, 'place')
   local placed = fields_of(json)
   local generation = placed and (placed.generation == nil and 1 or placed.generation)
-  local numbered = type(generation) == 'number' and generation >= 1 and generation <= 2 ^ 53 and generation % 1 == 0
+  -- A whole number to Lua may be written as none: 1e3 and 3.0 are no generation to a router.
+  local written = json and not string.find(json, '"generation"%s*:%s*%d+[.eE]')
+  local numbered = written and type(generation) == 'number' and generation >= 1 and generation <= 2 ^ 53 and generation % 1 == 0
   if not numbered then return nil, nil, 0 end
   return json, type(placed.sfu) == 'string' and placed.sfu or nil, generation
 end
