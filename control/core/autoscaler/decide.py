@@ -52,10 +52,8 @@ def decide(
         it = it.set(waiting=_waiting(it.state, classed, moment))
     capacity = [member for member in world.members if classed.kinds[member.node.node] is Kind.CAPACITY]
     load = pool_load(member.report.load for member in capacity if member.report)
-    if world.certain:
-        it = count_tick(it, load.mean, blind=classed.blind, settings=settings, moment=moment)
-    else:
-        it = it.set(quiet_ticks=0)
+    mean = load.mean if world.certain else None
+    it = count_tick(it, mean, blind=classed.blind, settings=settings, moment=moment)
     counted = it.state
     floor = settings.floor(moment.now_at)
     facts = Facts(

@@ -10,9 +10,9 @@ from control.core.scaling_settings import ScalingSettings
 def count_tick(it: Progress, mean: float | None, *, blind: bool, settings: ScalingSettings, moment: Moment) -> Progress:
     """Take this tick's mean into the streaks.
 
-    An unknown mean is no hot tick and no quiet one; it takes its place in the window and ends the quiet streak, because
-    "in each of 20 ticks" has to be known of each. A pool with an unknown node is not quiet either (invariant 4). Ticks
-    too far apart are not in a row: the streaks start anew.
+    An unknown mean, that of a pool which did not answer included, is no hot tick and no quiet one; it takes its place
+    in the window and ends the quiet streak, because "in each of 20 ticks" has to be known of each. A pool with an
+    unknown node is not quiet either (invariant 4). Ticks too far apart are not in a row: the streaks start anew.
     """
     hits, quiet = it.state.hits, it.state.quiet_ticks
     if _gap(it, settings, moment):

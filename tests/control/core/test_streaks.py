@@ -63,3 +63,15 @@ def test_three_ticks_and_a_fail_over_are_still_in_a_row(elapsed_s: float, hits: 
     moment = Moment(now_at=0.0, elapsed_s=elapsed_s)
     after = count_tick(before, 0.9, blind=False, settings=ScalingSettings(), moment=moment)
     assert after.state.hits == hits
+
+
+def test_a_tick_in_which_the_pool_is_not_known_takes_its_place_in_the_window() -> None:
+    """Hot ticks from before a platform's outage are not among the last five."""
+    it = rig(load=HOT)
+    it.ticks(3)
+    it.pool.down = True
+    assert it.tick().figures.out_hits == 3
+    it.ticks(2)
+    it.pool.down = False
+    decision = it.tick()
+    assert (decision.action, decision.figures.out_hits) == (ScaleAction.NONE, 2)
