@@ -146,11 +146,19 @@ class _Step:
         )
 
 
-def take_back(it: Progress, reason: str) -> Progress | None:
+def take_back(it: Progress, world: World, reason: str) -> Progress | None:
     """Without the newest removal that can be taken back, which is sooner there than a new node; None: there is none."""
     for removal in reversed(it.state.removals):
-        if removal.stage != RemovalStage.ENDING and removal.reason == "scale-in":
+        ours_to_end = removal.stage != RemovalStage.ENDING and removal.reason == "scale-in"
+        if ours_to_end and _takes_orders(world.by_node(removal.node)):
             it = it.set(removals=tuple(each for each in it.state.removals if each is not removal))
             it = it.effect(Uncordon(sfu=removal.sfu, node=removal.node))
             return it.note(ScaleAction.CANCELLED, reason, sfu=removal.sfu)
     return None
+
+
+def _takes_orders(member: Member | None) -> bool:
+    """It can take new work again: a silent one, or one that a signal has told to end, would be no help to anybody."""
+    if member is None or member.node.phase not in (NodePhase.STARTING, NodePhase.RUNNING):
+        return False
+    return member.heard and member.status in (SfuStatus.ONLINE, SfuStatus.CORDONED)

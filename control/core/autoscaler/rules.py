@@ -43,6 +43,13 @@ class Facts:
         kinds = (Kind.CAPACITY, Kind.WARMING, Kind.UNKNOWN)
         return not any(self.classed.count(kind) for kind in kinds)
 
+    @property
+    def leaving(self) -> list[Member]:
+        """Nodes that drain, by whomever, and whose work is still to come to the others."""
+        kinds = (Kind.DRAINING_OWN, Kind.DRAINING_OTHER)
+        drain = [member for member in self.world.members if self.classed.kinds[member.node.node] in kinds]
+        return [member for member in drain if member.report is not None and not member.report.empty]
+
     def spare(self, removals: Collection[Removing]) -> int:
         """Listed nodes over the floor, those that the autoscaler removes not counted."""
         going = {removal.node for removal in removals}
@@ -86,7 +93,7 @@ def _out(it: Progress, facts: Facts, reason: str) -> Choice:
         return _held(it, "launch-in-progress")
     if it.state.cooldown_left_s > 0:
         return _held(it, "cooldown")
-    taken_back = take_back(it, reason)
+    taken_back = take_back(it, facts.world, reason)
     if taken_back is not None:
         taken_back = changed(taken_back, facts.settings, facts.moment)
         return Choice(progress=taken_back.set(held=""), action=ScaleAction.CANCELLED, reason=reason)
@@ -107,7 +114,7 @@ def _in(it: Progress, facts: Facts) -> Choice:
     if len(facts.capacity) <= facts.floor:
         return _held(it, "at-the-floor")
     victim = choose_victim(facts.capacity)
-    after = mean_after(facts.capacity, victim)
+    after = mean_after(facts.capacity, victim, leaving=facts.leaving)
     if after is None or after >= facts.settings.scale_out_at:
         return replace(_held(it, "would-be-hot"), mean_after=after)
     if it.state.cooldown_left_s > 0:

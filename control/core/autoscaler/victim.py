@@ -19,18 +19,21 @@ def _burden(member: Member) -> tuple[int, int, str]:
     return (state.load_parts.streams or 0, state.players or 0, member.node.node)
 
 
-def mean_after(capacity: Sequence[Member], victim: Member) -> float | None:
-    """The most that the mean load can be once the victim's work is on the others; None when nobody would be left.
+def mean_after(capacity: Sequence[Member], victim: Member, *, leaving: Sequence[Member] = ()) -> float | None:
+    """The most that the mean load can be once the victim's work is on the others; None when nobody would be left, or
+    when it is not known how much a node has that is leaving already.
 
-    An upper bound. All of the victim's work goes to the others, and none of it ends. A node's load is the greatest of
+    An upper bound. All of the victim's work goes to the others, that of nodes which still drain as well, and none of it
+    ends. A node's load is the greatest of
     its parts, and the greatest of sums is at most the sum of the greatests: so a node that takes a share of the work
     grows by at most that share of the work's own greatest part, by the ceilings of the node that takes it. With equal
     ceilings the bound is mean * n / (n - 1), reached when the same part binds everywhere.
     """
     rest = [member for member in capacity if member is not victim]
-    if not rest:
+    going = [victim, *leaving]
+    if not rest or not all(member.report and member.report.known for member in going):
         return None
-    loads = [_load(member) + _as_seen_by(member, victim) / len(rest) for member in rest]
+    loads = [_load(member) + sum(_as_seen_by(member, each) for each in going) / len(rest) for member in rest]
     return sum(loads) / len(loads)
 
 
@@ -40,7 +43,7 @@ def _load(member: Member) -> float:
 
 
 def _as_seen_by(taker: Member, victim: Member) -> float:
-    """The victim's greatest part, by the taker's ceilings."""
+    """The greatest part of one that goes, by the taker's ceilings."""
     assert victim.report is not None
     load, theirs, ours = victim.report.load, _ceilings(victim), _ceilings(taker)
     return max(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from control.core.autoscaler import Cordon, PreferVictim, Terminate, Uncordon
@@ -234,3 +236,17 @@ def test_nothing_is_swept_up_while_nobody_is_heard() -> None:
         sfu.registered = False
     assert not any(isinstance(effect, Terminate) for tick in it.ticks(5) for effect in tick.effects)
     assert it.pool.nodes["s0"].phase is NodePhase.FAILED
+
+
+@pytest.mark.parametrize("how", ["silent", "unknown", "told-to-end"])
+def test_a_removal_that_could_take_no_work_again_is_not_taken_back_in_place_of_a_launch(how: str) -> None:
+    """It would count as the change, and the hot pool would wait for a cooldown with nobody more."""
+    it, node = draining()
+    it.ticks(12)
+    if how == "told-to-end":
+        it.pool.nodes[node] = replace(it.pool.nodes[node], phase=NodePhase.ENDING)
+    else:
+        it.sfus[node].silent, it.sfus[node].registered = how == "silent", how == "silent"
+    it.load(HOT)
+    assert it.until(ScaleAction.SCALE_OUT, within=5).reason == "hot"
+    assert it.done("uncordon") == []

@@ -12,7 +12,7 @@ from control.core.scaling_settings import ScalingSettings
 from shared.load import Ceilings, Load
 from shared.records import Capacities, LoadParts, SfuState
 from shared.scaling_records import ScaleAction
-from tests.fakes.scaling_worlds import rig
+from tests.fakes.scaling_worlds import QUIET, rig
 
 IDLE = Load(egress=0.0, streams=0.0, cpu=0.0)
 
@@ -88,4 +88,33 @@ def test_no_removal_would_leave_a_pool_that_is_hot_the_line_itself_included(stre
     it = rig(nodes=2, settings=ScalingSettings(scale_in_at=0.5, scale_out_at=0.75, min_nodes=1))
     for sfu in it.sfus.values():
         sfu.streams = streams
+    assert it.ticks(20)[-1].action is action
+
+
+def test_the_work_of_nodes_that_still_drain_comes_to_those_that_stay_as_well() -> None:
+    victim = member("v", load=Load(egress=0.0, streams=0.3, cpu=0.0))
+    leaving = [member(name, load=Load(egress=0.0, streams=0.6, cpu=0.0)) for name in "xy"]
+    rest = [member(name, load=Load(egress=0.0, streams=0.25, cpu=0.0)) for name in "abc"]
+    assert mean_after([victim, *rest], victim, leaving=leaving) == pytest.approx(0.25 + 1.5 / 3)
+
+
+def test_what_a_draining_node_does_not_tell_is_not_nothing() -> None:
+    nodes = [member(name) for name in "vab"]
+    silent = member("x", load=Load(egress=0.0, streams=None, cpu=0.0))
+    assert mean_after(nodes, nodes[0], leaving=[silent]) is None
+
+
+def test_removals_side_by_side_leave_no_pool_that_is_hot_when_the_last_of_their_players_have_moved() -> None:
+    """Twelve nodes at 0.29 are six at 0.58: a seventh removal would be one too many, though nobody has moved yet."""
+    it = rig(load=0.29, nodes=12)
+    ticks = it.ticks(300)
+    assert len([each for each in ticks if each.action is ScaleAction.SCALE_IN]) == 6
+    assert ticks[-1].reason == "would-be-hot"
+
+
+@pytest.mark.parametrize(("streams", "action"), [(900, ScaleAction.HELD), (100, ScaleAction.SCALE_IN)])
+def test_what_a_person_drains_counts_before_another_node_is_taken_out(streams: int, action: ScaleAction) -> None:
+    it = rig(load=QUIET, nodes=8)
+    for name in ("s0", "s1", "s2", "s3"):
+        it.sfus[name].by, it.sfus[name].streams = "anna", streams
     assert it.ticks(20)[-1].action is action
