@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from control.cli.output import out, print_json
+from control.cli.output import out, plain, print_json
 from control.config import HERE, Where
 from control.shell.operations import command, open_store
 from control.shell.target import find_target
@@ -63,4 +63,4 @@ async def _give(verb: CommandVerb, sfu: str, *, where: Where, reason: str, wait:
     if json:
         print_json({"sfu": sfu, "command": verb.value, "applied": wait})
     else:
-        out.print(f"{sfu} {done}" if wait else f"{verb} of {sfu} is ordered")
+        out.print(plain(f"{sfu} {done}" if wait else f"{verb} of {sfu} is ordered"))

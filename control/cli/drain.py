@@ -10,7 +10,7 @@ import msgspec
 from rich.console import Group
 from rich.live import Live
 
-from control.cli.output import out, print_json
+from control.cli.output import out, plain, print_json
 from control.cli.tables import drains_table, players_table
 from control.config import HERE, Where
 from control.core.fleetview import SfuRow, sfu_row
@@ -103,7 +103,7 @@ async def _follow(
     if json:
         print_json(Remaining(sfu=None, players=[], report=report))
     else:
-        out.print(f"{sfu} has ended" + ("" if report else ", and left no report"))
+        out.print(plain(f"{sfu} has ended" + ("" if report else ", and left no report")))
         if report:
             out.print(drains_table([report]))
 
@@ -131,7 +131,7 @@ def _show(now: Remaining, *, json: bool) -> None:
 
 def _table(now: Remaining) -> Group:
     assert now.sfu is not None
-    head = f"{now.sfu.sfu} is {now.sfu.status}: {now.sfu.drain}"
+    head = plain(f"{now.sfu.sfu} is {now.sfu.status}: {now.sfu.drain}")
     if now.players is None:
         return Group(head, "no router says who is on it: none answers, or they want the fleet's secret (SLUICE_SECRET)")
     return Group(head, players_table(now.players) if now.players else "nobody is on it any more")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from cyclopts import Parameter
 
-from control.cli.output import err, out, print_json
+from control.cli.output import err, out, plain, print_json
 from control.config import HERE, Where
 from control.core.orders import touched
 from control.shell.operations import known_state, open_store, order_exit, wait_gone
@@ -89,7 +89,7 @@ async def exit_(
     if json:
         print_json({"scope": kind.value, "target": target, "sfus": sfus, "gone": wait})
     else:
-        out.print(f"{', '.join(sfus)} {'ended' if wait else 'told to end'}")
+        out.print(plain(f"{', '.join(sfus)} {'ended' if wait else 'told to end'}"))
 
 
 def _confirm(sfus: list[str]) -> None:
@@ -98,6 +98,6 @@ def _confirm(sfus: list[str]) -> None:
         raise BadSetting(
             setting="--yes", detail=f"this would end {', '.join(sfus)}; say --yes, because nobody can be asked here"
         )
-    answer = err.input(f"End {', '.join(sfus)} now, whoever is on them? [y/N] ")
+    answer = err.input(plain(f"End {', '.join(sfus)} now, whoever is on them? [y/N] "))
     if answer.strip().lower() not in ("y", "yes"):
         raise Refused("declined", "nothing was ended")

@@ -9,9 +9,9 @@ from importlib.metadata import version
 from cyclopts import App, CycloptsError
 
 from control.cli.environment import every_setting, where_only
-from control.cli.output import err, show_error
+from control.cli.output import err, show_error, visible
 from control.errors import SystemRefused
-from shared.errors import BadInput, SluiceError
+from shared.errors import BadInput, BadSetting, SluiceError
 
 HELP = """Roll a fleet of SFUs without cutting a call.
 
@@ -77,6 +77,7 @@ def run(tokens: list[str]) -> int:
     """Run one command; its exit status. 1: it failed; 2: it was misused."""
     logging.lastResort = logging.NullHandler()  # a command's error says it all; programs set up a log of their own
     try:
+        check_text(tokens)
         asked = next((token for token in tokens if not token.startswith("-")), "")
         result = make_app(asked)(tokens, exit_on_error=False, error_console=err)
     except CycloptsError:
@@ -93,6 +94,13 @@ def run(tokens: list[str]) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     return result if isinstance(result, int) else 0
+
+
+def check_text(tokens: list[str]) -> None:
+    """Raise `BadSetting` for bytes that are no UTF-8: they stand for no name that a fleet could know."""
+    for token in tokens:
+        if any("\ud800" <= each <= "\udfff" for each in token):
+            raise BadSetting(setting="arguments", detail=f"{visible(token)} is no UTF-8")
 
 
 def main() -> None:

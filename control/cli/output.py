@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 from rich.console import Console
+from rich.text import Text
 
 from control.errors import FleetFailed
 from shared.errors import SluiceError
@@ -24,9 +25,19 @@ def print_json(value: Any) -> None:
     sys.stdout.flush()
 
 
+def visible(text: str) -> str:
+    """What others wrote, with what a terminal would obey, or would not show, as escapes."""
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+
+
+def plain(text: str, style: str = "") -> Text:
+    """What others wrote, as it is: no markup, no control characters."""
+    return Text(visible(text), style=style)
+
+
 def step(text: str) -> None:
     """A line of progress."""
-    err.print(f"[dim]·[/dim] {text}", markup=True)
+    err.print(Text.assemble(("·", "dim"), " ", visible(text)))
 
 
 def show_error(error: SluiceError) -> None:

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from cyclopts import App
-from rich.markup import escape
 
 from control.cli.output import out, print_json, step
 from control.cli.report import report_table
@@ -127,7 +126,7 @@ async def scale(
     if json:
         print_json(report)
         for sentence in report.broken[:1]:
-            step(f"not kept: {escape(sentence)}; logs are in {report.logs}")
+            step(f"not kept: {sentence}; logs are in {report.logs}")
     else:
         out.print(scale_report(report))
     return 0 if report.passed else 1

@@ -6,12 +6,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from cyclopts import App
+from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
 from control.cli.environment import where_only
 from control.cli.last import check_last
-from control.cli.output import out, print_json
+from control.cli.output import out, plain, print_json
 from control.config import HERE, Where
 from control.core.pool_settings import read_pool
 from control.core.scalingview import leader_words, load_words, node_words, plan_words, record_figures, streak_words
@@ -76,7 +77,7 @@ async def check(file: Path, /) -> None:
     pool = f"{settings.min_nodes} to {settings.max_nodes} nodes of a {settings.pool.kind} pool{floors}"
     more = f"out at {settings.scale_out_at:g} in {settings.scale_out_hits} of {settings.scale_out_window} ticks"
     less = f"in at {settings.scale_in_at:g} in {settings.scale_in_ticks}"
-    out.print(f"{file} can be used: {pool}; {more} of {settings.tick_s:g} s, {less}")
+    out.print(plain(f"{file} can be used: {pool}; {more} of {settings.tick_s:g} s, {less}"))
 
 
 def summary(seen: Scaling) -> Table:
@@ -91,7 +92,7 @@ def summary(seen: Scaling) -> Table:
             "under way": "\n".join(plan_words(seen.state)),
         }
     for name, words in rows.items():
-        table.add_row(Text(name, style="bold dim"), Text(words))
+        table.add_row(Text(name, style="bold dim"), Group(*map(plain, words.split("\n"))))
     return table
 
 
@@ -104,11 +105,11 @@ def records_table(records: tuple[ScalingRecord, ...]) -> Table:
         action = f"{record.action} (dry run)" if record.dry_run else record.action
         table.add_row(
             _when(record.at),
-            Text(action, style=_STYLES.get(_known(record.action), "")),
-            record.reason,
-            record.node,
-            record_figures(record),
-            Text(record.detail),
+            plain(action, _STYLES.get(_known(record.action), "")),
+            plain(record.reason),
+            plain(record.node),
+            plain(record_figures(record)),
+            plain(record.detail),
         )
     return table
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from rich.console import Group, RenderableType
-from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from control.cli.output import plain, visible
 from shared.placement_records import PlacementCandidate, PlacementRecord
 
 WHY = {
@@ -51,35 +51,45 @@ PERCENT = frozenset({"load", "cpuload"})
 def story(who: str, records: Sequence[PlacementRecord]) -> RenderableType:
     """All of them, newest first."""
     count = "1 placement" if len(records) == 1 else f"{len(records)} placements, newest first"
-    return Group(f"[bold]{escape(who)}[/bold]: {count}", *(part for each in records for part in _told(each)))
+    return Group(
+        Text.assemble((visible(who), "bold"), f": {count}"), *(part for each in records for part in _told(each))
+    )
 
 
 def _told(record: PlacementRecord) -> list[RenderableType]:
-    parts: list[RenderableType] = ["", _headline(record), f"  {escape(why(record))}"]
+    parts: list[RenderableType] = ["", _headline(record), plain(f"  {why(record)}")]
     if record.candidates:
         parts.append(_candidates(record))
     if record.rejected:
         named = ", ".join(f"{each.sfu} ({PASSED_OVER.get(each.why, each.why)})" for each in record.rejected)
-        parts.append(f"  not eligible: {escape(named)}")
+        parts.append(plain(f"  not eligible: {named}"))
     return parts
 
 
-def _headline(record: PlacementRecord) -> str:
-    at = f"{datetime.fromtimestamp(record.at):%H:%M:%S}"
+def _headline(record: PlacementRecord) -> Text:
     did = ASKED.get(record.cause, record.cause)
-    where = f"[green]{escape(record.sfu)}[/green]" if record.sfu else "[red]nowhere[/red]"
-    who = f"{escape(record.identity)} {escape(did)} in {escape(record.room)}"
-    return f"{at}  {who} → {where}  [dim]{record.reason}, by {escape(record.router)}[/dim]"
+    where = plain(record.sfu, "green") if record.sfu else Text("nowhere", style="red")
+    who = visible(f"{record.identity} {did} in {record.room}")
+    by = plain(f"{record.reason}, by {record.router}", "dim")
+    return Text.assemble(f"{_when(record.at)}  {who} → ", where, "  ", by)
+
+
+def _when(at: float) -> str:
+    try:
+        return f"{datetime.fromtimestamp(at):%H:%M:%S}"
+    except (ValueError, OverflowError, OSError):  # whoever wrote this record had no clock of ours
+        return "--:--:--"
 
 
 def why(record: PlacementRecord) -> str:
     """What decided, in a sentence."""
-    told = WHY.get(record.reason, record.reason)
     reasons = {each.sfu: each.why for each in record.rejected}
     reasons |= {each.sfu: each.passed_over for each in record.candidates if each.passed_over}
     left = reasons.get(record.room_had, "")
     because = f" ({PASSED_OVER.get(left, left)})" if left else ""
-    sentence = told.format(sort_by=record.sort_by, room_had=record.room_had or "?", because=because)
+    told = WHY.get(record.reason)  # a reason of a newer version speaks for itself
+    words = {"sort_by": record.sort_by, "room_had": record.room_had or "?", "because": because}
+    sentence = told.format(**words) if told else record.reason
     wishes = [f"prefers cell {record.cell}"] if record.cell else []
     wishes += [f"the room runs on {record.version}"] if record.version else []
     wishes += [f"every SFU was over the {record.kind} limit, so it was ignored"] if record.limit_ignored else []
@@ -88,17 +98,17 @@ def why(record: PlacementRecord) -> str:
 
 def _candidates(record: PlacementRecord) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", show_edge=False)
-    for column in ("", "eligible", record.sort_by, "in flight", "compared", ""):
+    for column in ("", "eligible", plain(record.sort_by), "in flight", "compared", ""):
         table.add_column(column)
     for each in record.candidates:
         chosen = each.sfu == record.sfu
         table.add_row(
             "  →" if chosen else "   ",
-            Text(each.sfu, style="green" if chosen else ""),
+            plain(each.sfu, "green" if chosen else ""),
             _figure(each.figure, record.sort_by),
             f"+{each.in_flight}" if each.in_flight else "–",
             _compared(each, record.sort_by),
-            Text(PASSED_OVER.get(each.passed_over, each.passed_over), style="yellow"),
+            plain(PASSED_OVER.get(each.passed_over, each.passed_over), "yellow"),
         )
     return table
 

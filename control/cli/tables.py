@@ -9,6 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from control.cli.output import plain
 from control.core.fleetview import FleetView, span
 from shared.records import DrainReport
 
@@ -20,16 +21,16 @@ def fleet_table(view: FleetView) -> RenderableType:
     sfus = _table("SFU", "status", "load", "players", "rooms", "in", "out", "version", "drain")
     for row in view.sfus:
         sfus.add_row(
-            row.sfu,
-            Text(row.status, style=STYLES.get(row.status, "magenta")),
+            plain(row.sfu),
+            plain(row.status, STYLES.get(row.status, "magenta")),
             "–" if row.load is None else f"{row.load:.0%} {row.binding}".rstrip(),
             *(_count(value) for value in (row.players, row.rooms, row.producers, row.consumers)),
-            row.version,
-            row.drain,
+            plain(row.version),
+            plain(row.drain),
         )
     routers = _table("router", "players", "linked SFUs", "API")
     for router in view.routers:
-        routers.add_row(router.router, str(router.players), " ".join(router.sfus), router.http)
+        routers.add_row(plain(router.router), str(router.players), plain(" ".join(router.sfus)), plain(router.http))
     return Group(sfus, routers)
 
 
@@ -38,7 +39,7 @@ def players_table(players: Sequence[dict[str, Any]]) -> RenderableType:
     table = _table("player", "room", "why it is still here")
     for player in players:
         name = str(player.get("name") or player.get("identity") or player.get("player"))
-        table.add_row(name, str(player.get("room", "")), why(player))
+        table.add_row(plain(name), plain(str(player.get("room", ""))), plain(why(player)))
     return table
 
 
@@ -60,10 +61,10 @@ def drains_table(reports: Sequence[DrainReport]) -> RenderableType:
     )
     for report in reports:
         table.add_row(
-            report.sfu,
-            report.version,
-            report.cause,
-            report.outcome,
+            plain(report.sfu),
+            plain(report.version),
+            plain(report.cause),
+            plain(report.outcome),
             span(report.to_exit_s),
             str(report.players_at_cordon),
             Text(str(report.evicted), style="red" if report.evicted else ""),

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from rich.console import Group, RenderableType
 from rich.live import Live
+from rich.markup import escape
 
 from control.cli.output import err, out, step
 from control.cli.tables import fleet_table
@@ -190,7 +191,7 @@ async def picture(fleet: Fleet, store: Store, notes: list[str]) -> RenderableTyp
         table = fleet_table(await view(store, fleet.spec.fleet))
     except StoreUnavailable as error:
         table = fleet_table(FleetView(fleet=fleet.spec.fleet, sfus=[], routers=[]))
-        notes = [*notes, f"[red]{error}[/red]"]
+        notes = [*notes, f"[red]{escape(str(error))}[/red]"]
     ended = [f"[dim]{child.name} ended with status {child.exit_code}[/dim]" for child in fleet.dead()]
     return Group(table, "", *notes, *ended)
 

@@ -61,6 +61,26 @@ def test_markup_in_names_is_shown_as_it_is() -> None:
     assert "[red]a[/red] joined in [bold]x → nowhere" in told
 
 
+HOSTILE = "[/x] :fire: \x1b[2J\n{x}"
+SHOWN = r"[/x] :fire: \x1b[2J\n{x}"
+
+
+@pytest.mark.parametrize(
+    "field", ["room", "identity", "cause", "sfu", "reason", "sort_by", "router", "cell", "version"]
+)
+def test_what_others_wrote_is_shown_as_it_is_and_moves_no_terminal(field: str) -> None:
+    candidates = (PlacementCandidate(sfu=HOSTILE, passed_over=HOSTILE),)
+    rejected = (PlacementReject(sfu=HOSTILE, why=HOSTILE),)
+    told = text(HOSTILE, record(1, candidates=candidates, rejected=rejected, **{field: HOSTILE}))
+    assert "\x1b" not in told
+    assert told.count(SHOWN) >= 6
+
+
+@pytest.mark.parametrize("at", [1e300, -1e18])
+def test_a_record_without_a_time_is_told_all_the_same(at: float) -> None:
+    assert "--:--:--  ann joined in kitchen → sfu-2" in text("kitchen", record(1, at=at))
+
+
 @pytest.mark.parametrize("reason", list(Reason))
 def test_every_reason_has_a_sentence(reason: Reason) -> None:
     assert reason in WHY

@@ -69,6 +69,8 @@ def test_the_list_of_benchmarks_says_what_each_measures(capsys: pytest.CaptureFi
     ("tokens", "status", "sentence"),
     [
         (["nonsense"], 2, "nonsense"),
+        (["explain", "\udcff"], 2, "\\udcff is no UTF-8"),
+        (["token", "alice", "--room", "\udcff"], 2, "\\udcff is no UTF-8"),
         (["cordon"], 2, "SFU"),
         (["status"], 1, "sluice up"),
         (
