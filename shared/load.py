@@ -32,6 +32,11 @@ MOST_SHARE = 100.0
 """No node carries as many times its ceiling: figure or ceiling is wrong, and one such node would fill a pool's mean."""
 
 
+PLACES = 9
+"""Decimal places of a mean. Adding up leaves errors far below, and without them a pool that is at a line is at it: 29
+samples of 0.65 would else come to 0.6499999999999999."""
+
+
 class Part(StrEnum):
     """What can run out."""
 
@@ -166,7 +171,7 @@ def mean_over_time(loads: Iterable[Load]) -> Load:
 
 def _mean(loads: list[Load], figure: Callable[[Load], float | None]) -> float | None:
     values = [value for load in loads if (value := figure(load)) is not None]
-    return sum(values) / len(values) if values else None
+    return round(sum(values) / len(values), PLACES) if values else None
 
 
 def _share(value: float | None, ceiling: float, *, most: float) -> float | None:

@@ -133,3 +133,11 @@ def test_over_a_tick_samples_that_do_not_know_are_left_out() -> None:
     samples = [Load(egress=0.2, streams=0.4, cpu=None), UNKNOWN, Load(egress=0.4, streams=0.6, cpu=None)]
     mean = mean_over_time(samples)
     assert (mean.egress, mean.streams, mean.cpu, mean.node) == (pytest.approx(0.3), 0.5, None, None)
+
+
+@pytest.mark.parametrize("share", [0.65, 0.30])
+@pytest.mark.parametrize("ceiling", [300, 400, 960, 1200])
+def test_a_pool_that_is_at_a_line_is_at_it_however_many_samples_were_added_up(share: float, ceiling: int) -> None:
+    node = Load(egress=0.1, streams=round(share * ceiling) / ceiling, cpu=0.1)
+    means = {pool_load([mean_over_time([node] * n)] * nodes).mean for n in range(1, 61) for nodes in range(1, 21)}
+    assert means == {share}

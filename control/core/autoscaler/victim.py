@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from control.core.autoscaler.world import Member
-from shared.load import Ceilings
+from shared.load import PLACES, Ceilings
 
 
 def choose_victim(capacity: Sequence[Member]) -> Member:
@@ -34,7 +34,7 @@ def mean_after(capacity: Sequence[Member], victim: Member, *, leaving: Sequence[
     if not rest or not all(member.report and member.report.known for member in going):
         return None
     loads = [_load(member) + sum(_as_seen_by(member, each) for each in going) / len(rest) for member in rest]
-    return sum(loads) / len(loads)
+    return round(sum(loads) / len(loads), PLACES)
 
 
 def _load(member: Member) -> float:
