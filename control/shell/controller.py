@@ -11,7 +11,7 @@ import msgspec
 from control.core.autoscaler import Decision, Moment, Samples, decide, join
 from control.core.autoscaler.line import tick_line
 from control.core.autoscaler.samples import NodeCeilings
-from control.core.autoscaler.stages import LaunchWatch, Reached, capacity_now
+from control.core.autoscaler.stages import LaunchWatch, Reached
 from control.core.pool import Listing, Pool
 from control.core.scaling_settings import ScalingSettings
 from control.errors import PoolError
@@ -162,14 +162,15 @@ class Controller:
         return "idle" if decision.action is ScaleAction.NONE else "acted"
 
     def _unless_lost(self, kept: ScalingState) -> ScalingState:
-        """What is kept; where nothing is any more, a whole cooldown: the last change may have been just before.
+        """What is kept; where nothing is any more, or less than we have stored, a whole cooldown: the last change may
+        have been just before. A replica that takes over lacks what had not reached it.
 
         Plans are not made up again from memory, which may be of an earlier term: cordons of ours are taken back as any
         that belong to no removal, and a node on its way up counts once it is warm.
         """
-        if kept.tick or not self._state.tick:
+        if kept.tick >= self._state.tick:
             return kept
-        self._bad("state-lost", "Redis keeps nothing of the scaling any more; a whole cooldown begins")
+        self._bad("state-lost", "Redis has lost what was stored of the scaling; a whole cooldown begins")
         return msgspec.structs.replace(kept, cooldown_left_s=self.settings.cooldown_s)
 
     async def _list(self) -> Listing | None:
@@ -186,7 +187,7 @@ class Controller:
             self.metrics.decisions.labels(record.action).inc()
             shown = fields(reason=record.reason, node=record.node or None, dry_run=record.dry_run or None)
             log.info("[scale] %s %s", record.action, f"{shown} {record.detail}".strip())
-        self._tell(capacity_now(before, decision.state, now_at=decision.state.ticked_at))
+        self._tell(self._watch.tick(before, decision.state, now_at=decision.state.ticked_at))
         for kind, detail in decision.faults:
             self._bad(kind, detail)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 
+import msgspec
 import pytest
 
 from control.core.pool import Listing, PoolNode
@@ -96,4 +97,18 @@ async def test_a_whole_cooldown_begins_when_redis_has_lost_its_data(world: World
     world.it._ticked = None  # as at the beginning of any term
     await world.tick()
     assert await world.cooldown_left_s() == 300.0
+    assert world.it.metrics.bad_input.labels("state-lost")._value.get() == 1
+
+
+async def test_a_whole_cooldown_begins_when_redis_knows_less_than_was_stored(world: World) -> None:
+    """A replica has taken over that lacks the last writes: the change may have been among them."""
+    kept = (await world.store.read_scaling_state(world.token)).state
+    await world.tick()
+    await world.tick()
+    await world.store.put_scaling(world.token, msgspec.structs.replace(kept, cooldown_left_s=0.0))
+    await world.tick()
+    assert await world.cooldown_left_s() == 300.0 - SETTINGS.tick_s
+    assert world.it.metrics.bad_input.labels("state-lost")._value.get() == 1
+    await world.tick()
+    assert await world.cooldown_left_s() == 300.0 - 2 * SETTINGS.tick_s
     assert world.it.metrics.bad_input.labels("state-lost")._value.get() == 1

@@ -41,7 +41,14 @@ class LaunchWatch:
     def look(self, state: ScalingState, states: Iterable[SfuState], *, now_at: float) -> list[Reached]:
         """What has been reached since the last look. `now_at` by Redis' clock, as the launch's own time is."""
         known = {sfu_id(each): each for each in states}
-        reached = [*self._launch(state, known, now_at), *self._newcomers(state, known, now_at)]
+        return self._untold([*self._launch(state, known, now_at), *self._newcomers(state, known, now_at)], state)
+
+    def tick(self, before: ScalingState, after: ScalingState, *, now_at: float) -> list[Reached]:
+        """What a tick has stored as reached and no look could tell: capacity is a tick's own word, and of a launch
+        whose node had no name until this tick no look knew the SFU."""
+        return self._untold([*_stored_now(before, after, now_at), *_capacity_now(before, after, now_at)], after)
+
+    def _untold(self, reached: list[Reached], state: ScalingState) -> list[Reached]:
         new = [each for each in reached if (each.sfu, each.stage) not in self._told]
         self._told |= {(each.sfu, each.stage) for each in new}
         followed = {each.sfu for each in state.newcomers} | ({state.launch.sfu} if state.launch else set())
@@ -68,11 +75,22 @@ class LaunchWatch:
                 yield Reached(stage=Stage.FIRST_ROOM, sfu=newcomer.sfu, seconds=seconds)
 
 
-def capacity_now(before: ScalingState, after: ScalingState, *, now_at: float) -> list[Reached]:
-    """The nodes that this tick has made capacity of."""
-    known = {each.sfu for each in before.newcomers}
-    return [
-        Reached(stage=Stage.CAPACITY, sfu=each.sfu, seconds=max(0.0, now_at - each.launched_at))
-        for each in after.newcomers
-        if each.sfu not in known
-    ]
+def _stored_now(before: ScalingState, after: ScalingState, now_at: float) -> Iterable[Reached]:
+    """Stages of a launch in progress that its record has since this tick."""
+    launch = after.launch
+    if launch is not None:
+        known = before.launch.stages if before.launch and before.launch.request == launch.request else ()
+        for stage in (Stage.HEALTHY, Stage.FIRST_PACKET):
+            if stage.value in launch.stages and stage.value not in known:
+                yield Reached(stage=stage, sfu=launch.sfu, seconds=max(0.0, now_at - launch.since_at))
+
+
+def _capacity_now(before: ScalingState, after: ScalingState, now_at: float) -> Iterable[Reached]:
+    """The nodes that this tick has made capacity of, which have certainly come that far."""
+    counted = {each.sfu for each in before.newcomers}
+    known = before.launch.stages if before.launch else ()
+    for newcomer in after.newcomers:
+        if newcomer.sfu not in counted:
+            for stage in (Stage.HEALTHY, Stage.FIRST_PACKET, Stage.CAPACITY):
+                if stage.value not in known:
+                    yield Reached(stage=stage, sfu=newcomer.sfu, seconds=max(0.0, now_at - newcomer.launched_at))

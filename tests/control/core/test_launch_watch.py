@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from control.core.autoscaler.stages import LaunchWatch, Stage, capacity_now
+from control.core.autoscaler.stages import LaunchWatch, Stage
 from shared.records import LoadParts, SfuState
 from shared.scaling_records import Launching, Newcomer, ScalingState
 
@@ -46,8 +46,39 @@ def test_a_clock_that_went_back_gives_no_negative_time() -> None:
     assert healthy.seconds == 0.0
 
 
+def counted() -> ScalingState:
+    return ScalingState(newcomers=(Newcomer(sfu="n", launched_at=LAUNCHED_AT),))
+
+
 def test_capacity_is_told_by_the_tick_that_counts_it() -> None:
-    after = ScalingState(newcomers=(Newcomer(sfu="n", launched_at=LAUNCHED_AT),))
-    (reached,) = capacity_now(ScalingState(), after, now_at=1030.0)
+    watch = LaunchWatch()
+    (reached,) = watch.tick(launching("healthy", "first_packet"), counted(), now_at=1030.0)
     assert (reached.stage, reached.sfu, reached.seconds) == (Stage.CAPACITY, "n", 30.0)
-    assert capacity_now(after, after, now_at=1060.0) == []
+    assert watch.tick(counted(), counted(), now_at=1060.0) == []
+
+
+def test_stages_that_only_a_tick_could_see_are_told_by_it() -> None:
+    """A platform that names the node of a launch late: its SFU may be there and warm by then."""
+    watch = LaunchWatch()
+    nameless = ScalingState(launch=Launching(request="r", since_at=LAUNCHED_AT))
+    assert watch.look(nameless, [sfu(warmed_up=True)], now_at=1020.0) == []
+    named = launching("healthy", "first_packet")
+    reached = watch.tick(nameless, named, now_at=1030.0)
+    assert [(each.stage, each.sfu, each.seconds) for each in reached] == [
+        (Stage.HEALTHY, "n", 30.0),
+        (Stage.FIRST_PACKET, "n", 30.0),
+    ]
+    assert watch.look(named, [sfu(warmed_up=True)], now_at=1031.0) == []
+    assert watch.tick(named, named, now_at=1060.0) == []
+
+
+def test_a_node_that_is_capacity_at_the_tick_that_first_sees_it_has_reached_all_before() -> None:
+    nameless = ScalingState(launch=Launching(request="r", since_at=LAUNCHED_AT))
+    reached = LaunchWatch().tick(nameless, counted(), now_at=1030.0)
+    assert [each.stage for each in reached] == [Stage.HEALTHY, Stage.FIRST_PACKET, Stage.CAPACITY]
+
+
+def test_a_tick_tells_nothing_again_that_a_look_has_told() -> None:
+    watch = LaunchWatch()
+    watch.look(launching(), [sfu(warmed_up=True)], now_at=1004.0)
+    assert watch.tick(launching(), launching("healthy", "first_packet"), now_at=1030.0) == []
