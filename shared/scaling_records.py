@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
+
+import msgspec
 
 from shared.records import Int, Record
 
@@ -102,7 +104,7 @@ class ScalingRecord(Record, frozen=True, kw_only=True):
 class Launching(Record, frozen=True, kw_only=True):
     """A node on its way to being capacity."""
 
-    request: str
+    request: Annotated[str, msgspec.Meta(min_length=1)]
     """Id of the launch; a pool makes one node of it however often it is asked."""
     node: str = ""
     """The pool's name for it; empty until the pool has confirmed."""

@@ -6,7 +6,10 @@ from shared.store.answers import Leader, Term
 from shared.store.calls import Calls, text
 
 TOKEN_DIGITS = 16
-"""A token is a time in milliseconds (13 digits until the year 2286), or what a wrong clock made of it, below 2^53."""
+"""A token is a time in milliseconds (13 digits until the year 2286), or what a wrong clock made of it."""
+MOST_TOKEN = 2**51
+"""Half of what scripts count with. A greater one is nobody's: if it were taken for one that was given out, the next
+would have to exceed it, and soon there would be none."""
 
 
 class ScalingLease(Calls):
@@ -34,4 +37,4 @@ def leader(controller: bytes, token: bytes, left_ms: int) -> Leader:
     """A leader from what a script answers; a token that is no number, or beyond any that is given out, reads as 0."""
     word = text(token)
     number = int(word) if word.isdecimal() and len(word) <= TOKEN_DIGITS else 0
-    return Leader(text(controller), number, max(0, left_ms) / 1000)
+    return Leader(text(controller), number if number <= MOST_TOKEN else 0, max(0, left_ms) / 1000)

@@ -165,6 +165,45 @@ async def test_an_absurd_token_of_a_made_up_leader_is_not_heard_of(store: Store,
     assert (await store.take_lease("a", token=0, lease_s=LEASE_S)).leader == Leader("x", 0, LEASE_S)
 
 
+@pytest.mark.parametrize("made_up", [2**52 - 1, 2**52, 2**53 - 1, 10**16 - 1])
+async def test_a_made_up_token_near_the_end_of_numbers_spoils_no_later_one(
+    store: Store, server: Server, made_up: int
+) -> None:
+    await server.do("HSET", server.keys.scaling_lease, "controller", "x", "token", made_up)
+    seen = (await store.take_lease("a", token=0, lease_s=LEASE_S)).leader.token
+    await server.do("DEL", server.keys.scaling_lease)  # it ends
+    token = await lead(store, seen=seen)
+    assert (await store.read_scaling_state(token)).state == ScalingState()
+
+
+@pytest.mark.parametrize(
+    ("raw", "key"), [(b'{"launch":{"request":""}}', "launch"), (b'{"cooldown_left_s":1e999}', "cooldown")]
+)
+async def test_a_state_that_can_not_be_is_refused_as_a_whole(
+    store: Store, server: Server, raw: bytes, key: str
+) -> None:
+    token = await lead(store)
+    await server.do("SET", server.keys.scaling_state, raw)
+    with pytest.raises(BadRecord, match=key):
+        await store.read_scaling_state(token)
+
+
+@pytest.mark.parametrize(
+    "newest", [b'{"id":1e308,"at":1e300}', b'{"id":-1e400,"at":0}', b'{"id":1,"at":99999999999}', b'{"id":1.5}']
+)
+async def test_an_audit_whose_newest_record_is_absurd_goes_on_with_true_times(
+    store: Store, server: Server, newest: bytes
+) -> None:
+    """A clock that was a year ahead for a moment must not date all records of that year."""
+    token = await lead(store)
+    await server.do("LPUSH", server.keys.scaling_audit, newest)
+    before = await server.ms() / 1000
+    await store.put_scaling(token, ScalingState(), [record(), record()])
+    second, first = (await store.read_scaling(2)).records
+    assert second.id == first.id + 1
+    assert before <= first.at <= second.at < before + 600
+
+
 async def test_a_lease_for_years_ends_like_any_other(store: Store, server: Server) -> None:
     await server.do("HSET", server.keys.scaling_lease, "controller", "x", "token", "5")
     await server.do("PEXPIRE", server.keys.scaling_lease, 10**12)

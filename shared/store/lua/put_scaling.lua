@@ -7,8 +7,11 @@ if type(newest) == 'table' then return newest end
 if newest ~= tonumber(ARGV[1]) then return text(newest) end
 redis.call('GET', KEYS[2]) -- another type of value fails here, before anything is written
 local last = fields_of(redis.call('LINDEX', KEYS[3], 0)) or {}
+-- Ids and times go on from the newest record, also over a clock that went back a little; from absurd ones nothing does.
 local id, at = tonumber(last.id) or 0, now_at()
-if (tonumber(last.at) or 0) > tonumber(at) then at = string.format('%.6f', last.at) end
+if id < 0 or id > 2 ^ 52 or id % 1 ~= 0 then id = 0 end
+local ahead_s = (tonumber(last.at) or 0) - tonumber(at)
+if ahead_s > 0 and ahead_s < 3600 then at = string.format('%.6f', last.at) end
 redis.call('SET', KEYS[2], ARGV[2])
 for i = 4, #ARGV do
   id = id + 1
