@@ -267,11 +267,14 @@ class Assigner:
         candidates = plan.candidates
         if plan.keep is not None and plan.keep.sfu not in plan.eligible:
             candidates += (plan.keep,)
+        if chosen is not None and chosen not in {each.sfu for each in candidates}:
+            # Where the room is, for other reasons than its figure: whoever asks why wants to see that one, too.
+            candidates += (self.standings.scored(chosen),)
         return Decision(
             chosen=chosen,
             reason=reason.value,
             candidates=candidates,
-            rejected=plan.rejected + avoided,
+            rejected=tuple(each for each in plan.rejected if each.sfu != chosen) + avoided,
             kind=self._selector.kind.value,
             sort_by=self._selector.sort_by.value,
             limit_ignored=plan.limit_ignored,

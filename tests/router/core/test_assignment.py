@@ -63,6 +63,26 @@ def test_the_reason_tells_what_decided(it: World, room_had: str, placed: str, fr
     assert it.settle(it.plan(room_had), placed, fresh=fresh) == (placed, reason)
 
 
+def test_where_the_player_goes_is_among_the_candidates_though_it_was_not_among_the_best(it: World) -> None:
+    for n in range(20):
+        it.directory.hear(state(f"s{n:02}", 0.3 + n / 100), now=0.0)
+    it.assigner.standings.fail({"s19": (1, 60.0)}, now=0.0)
+    elsewhere = PlacedRoom(placement=RoomPlacement(sfu="s19"))
+    plan = it.plan()
+    sticky = it.assigner.settle(plan, elsewhere, carrying=(), now=0.0)
+    assert sticky is not None
+    assert [(each.sfu, each.figure, each.passed_over) for each in sticky.candidates if each.sfu == sticky.chosen] == [
+        ("s19", 0.49, "failing-connections")
+    ]
+    assert "s19" not in {each.sfu for each in sticky.rejected}, "it was eligible"
+    beside = it.assigner.settle(
+        it.plan("a", exclude=("a",)), PlacedRoom(placement=RoomPlacement(sfu="a")), carrying=("s18",), now=0.0
+    )
+    assert beside is not None
+    assert beside.chosen == "s18"
+    assert ("s18", 0.48) in [(each.sfu, each.figure) for each in beside.candidates]
+
+
 def test_a_room_keeps_its_sfu_though_another_is_better(it: World) -> None:
     plan = it.plan("c")
     assert it.assigner.place_locally(plan, RoomPlacement(sfu="c")) == PlacedRoom(placement=RoomPlacement(sfu="c"))
