@@ -21,7 +21,18 @@ class Wire(Protocol):
 class Session:
     """One player here. Lean on purpose: a router holds tens of thousands (`bench notify`: < 25 KiB each)."""
 
-    __slots__ = ("claims", "detached", "home_at", "next_sfu", "provisional", "room", "tried", "trying", "wire")
+    __slots__ = (
+        "claims",
+        "detached",
+        "home_at",
+        "next_sfu",
+        "provisional",
+        "room",
+        "run_tried",
+        "tried",
+        "trying",
+        "wire",
+    )
 
     def __init__(self, claims: ResumeClaims, *, wire: Wire | None, home_at: float, provisional: bool = False) -> None:
         self.claims = claims
@@ -39,6 +50,8 @@ class Session:
         """Where it was sent last, until it has said that media flows there or that it came to nothing."""
         self.tried = 0.0
         """When that was, by our monotonic clock."""
+        self.run_tried = 0
+        """The incarnation that it was sent to: a run of the SFU answers for itself alone."""
         self.provisional = provisional
         """Begun without Redis: its epoch is our guess until Redis has confirmed it."""
 

@@ -29,7 +29,7 @@ class TryBook:
 
     def sent(self, session: Session, sfu: str, incarnation: int, *, now: float) -> None:
         """The player was sent there; `now` is monotonic."""
-        session.trying, session.tried = sfu, now
+        session.trying, session.tried, session.run_tried = sfu, now, incarnation
         self._note(session, sfu, incarnation, failed=False)
 
     def works(self, session: Session, sfu: str) -> None:
@@ -37,15 +37,12 @@ class TryBook:
         if session.trying == sfu:
             session.trying = ""
 
-    def asks_again(self, session: Session, excluded: Collection[str], incarnation: int, *, now: float) -> str:
-        """The player wants another SFU and can't use `excluded`: the one that failed it just now, or nothing.
-
-        `incarnation`: of the SFU it was sent to last, as known now.
-        """
+    def asks_again(self, session: Session, excluded: Collection[str], *, now: float) -> str:
+        """The player wants another SFU and can't use `excluded`: the one that failed it just now, or nothing."""
         sfu, session.trying = session.trying, ""
         if not sfu or sfu not in excluded or now - session.tried > TRY_LASTS_S:
             return ""
-        self._note(session, sfu, incarnation, failed=True)
+        self._note(session, sfu, session.run_tried, failed=True)
         return sfu
 
     def take(self) -> list[Tries]:

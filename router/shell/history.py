@@ -8,6 +8,7 @@ import logging
 from router.shell.state import RouterState
 from shared.errors import StoreUnavailable
 from shared.logs import fields
+from shared.placing import Tries
 
 EVERY_S = 0.25
 """Soon enough for a person who asks `sluice explain`, and a burst of joins is a few calls."""
@@ -30,21 +31,30 @@ class History:
 
     async def bring(self) -> None:
         """All there is, unless Redis is away."""
-        state = self._state
-        if state.directory.blind:
+        # Tries are never kept: what is two minutes old when Redis is back says nothing about now.
+        tries = self._state.tries.take()
+        if self._state.directory.blind:
             return
-        tries = state.tries.take()
+        await self._bring_placements()  # each by itself: a list that can't be written hides no failing SFU
+        await self._bring_tries(tries)
+
+    async def _bring_placements(self) -> None:
+        state = self._state
         records = state.placements.take_unsent(AT_ONCE)
         try:
             while records:
                 await state.store.push_placements(records)
                 records = state.placements.take_unsent(AT_ONCE)
+        except StoreUnavailable:
+            state.placements.put_back(records)
+
+    async def _bring_tries(self, tries: list[Tries]) -> None:
+        state = self._state
+        try:
             failing = await state.store.note_tries(tries, state.config.failure_rule)
             if failing:
                 await read_failing(state)
         except StoreUnavailable:
-            # Tries are not kept: what is two minutes old when Redis is back says nothing about now.
-            state.placements.put_back(records)
             return
         for sfu in failing:
             log.warning("[place] connections fail for many %s", fields(sfu=sfu, pause_s=state.config.failure_pause_s))

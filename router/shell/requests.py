@@ -97,8 +97,7 @@ class Requests:
     def _note_failure(self, session: Session, ask: Ask) -> None:
         """The SFU that it was sent to last may be one that it could not connect to."""
         state = self._state
-        known = state.directory.state(session.trying)
-        if state.tries.asks_again(session, ask.exclude, known.incarnation if known else 0, now=state.mono()):
+        if state.tries.asks_again(session, ask.exclude, now=state.mono()):
             state.metrics.ice_failures.inc()
 
     def _rehome(self, session: Session, sfu: str, *, reason: str) -> None:
