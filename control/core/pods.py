@@ -12,6 +12,8 @@ REQUEST = "sluice.dev/request"
 """On a pod: the launch request it was made for."""
 LAUNCH = "sluice.dev/launch"
 """On the Deployment: the last launch, written together with its replicas."""
+LOWERED = "sluice.dev/lowered-for"
+"""On the Deployment: the pods that replicas were lowered for and that are still there, written with the replicas."""
 COST = "controller.kubernetes.io/pod-deletion-cost"
 SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 VICTIM_COST = "-1000"
@@ -210,6 +212,12 @@ def read_note(deployment: Deployment) -> LaunchNote | None:
         return msgspec.json.decode(deployment.metadata.annotation(LAUNCH) or "null", type=LaunchNote | None)
     except msgspec.DecodeError:
         return None
+
+
+def lowered_for(deployment: Deployment, pods: Sequence[Pod]) -> list[str]:
+    """The pods that replicas were lowered for already and that run on: another was taken in their place."""
+    names = deployment.metadata.annotation(LOWERED).split(",")
+    return [pod.name for pod in pods if pod.active and pod.name in names]
 
 
 def unclaimed(note: LaunchNote | None, pods: Sequence[Pod]) -> Pod | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TypeVar
 
 import msgspec
@@ -18,6 +18,7 @@ import msgspec
 from control.core.pods import (
     COST,
     LAUNCH,
+    LOWERED,
     REQUEST,
     SAFE_TO_EVICT,
     VICTIM_COST,
@@ -26,6 +27,7 @@ from control.core.pods import (
     in_the_way,
     is_of,
     listing,
+    lowered_for,
     note_of,
     pending,
     placeholder,
@@ -66,8 +68,7 @@ class KubernetesPool:
 
     async def prefer_victim(self, node: str) -> None:
         """Make it the cheapest pod to lose, alone, and keep cluster autoscalers from moving it while it drains."""
-        _, pods = await self._look("prefer_victim")
-        await self._mark(node, pods)
+        await self._again_on_conflict(lambda: self._prefer(node))
 
     async def terminate(self, node: str) -> None:
         """One replica less, if that takes this pod: `PoolError` with what is in the way otherwise."""
@@ -85,11 +86,18 @@ class KubernetesPool:
         note = read_note(deployment)
         if (note is None or note.request != request) and all(p.metadata.annotation(REQUEST) != request for p in ours):
             replicas = deployment.spec.replicas + 1
-            deployment = await self._set_replicas(
-                "launch", deployment, replicas, note=msgspec.json.encode(note_of(request, replicas=replicas, pods=ours))
-            )
+            note_now = msgspec.json.encode(note_of(request, replicas=replicas, pods=ours)).decode()
+            deployment = await self._set_replicas("launch", deployment, replicas, {LAUNCH: note_now})
         found = [node for node in listing(deployment, pods).nodes if node.request == request]
         return found[0] if found else pending(request)
+
+    async def _prefer(self, node: str) -> None:
+        deployment, pods = await self._look("prefer_victim")
+        await self._mark(node, pods)
+        if node in (lowered := lowered_for(deployment, pods)):
+            # Of an earlier removal of it, which was taken back; this one is yet to lower them.
+            rest = ",".join(name for name in lowered if name != node)
+            await self._set_replicas("prefer_victim", deployment, deployment.spec.replicas, {LOWERED: rest or None})
 
     async def _terminate(self, node: str) -> None:
         deployment, pods = await self._look("terminate")
@@ -102,13 +110,20 @@ class KubernetesPool:
             )
             if pod is None and sum(each.active for each in ours) < deployment.spec.replicas:
                 # Its pod could not even be made: the number without a pod is what goes.
-                await self._set_replicas("terminate", deployment, deployment.spec.replicas - 1, note=None)
+                await self._set_replicas("terminate", deployment, deployment.spec.replicas - 1, {LAUNCH: None})
                 return
         if pod is None or pod.going:
             return
         if not pod.active:
             await self._api.delete_pod("terminate", pod.name)  # what failed is no replica any more
-        elif sum(each.active for each in ours) <= deployment.spec.replicas:
+        elif sum(each.active for each in ours) > deployment.spec.replicas:
+            return  # lowered already, and not followed yet
+        elif pod.name in lowered_for(deployment, ours):
+            # Another was taken in its place, whatever it costs. To lower once more would take the next one, and so on
+            # down to none; when this one is deleted, the ReplicaSet makes up for that other.
+            log.warning("[pool] replicas were lowered for %s, and another pod went: deleting it", pod.name)
+            await self._api.delete_pod("terminate", pod.name)
+        else:
             await self._lower(deployment, pod, ours)
 
     async def _lower(self, deployment: Deployment, victim: Pod, pods: Sequence[Pod]) -> None:
@@ -121,7 +136,8 @@ class KubernetesPool:
             raise self._api.error(
                 "terminate", PoolTrouble.REFUSED, f"not lowering replicas for {victim.name}: {reason}"
             )
-        await self._set_replicas("terminate", deployment, deployment.spec.replicas - 1)
+        lowered = ",".join([*lowered_for(deployment, pods), victim.name])
+        await self._set_replicas("terminate", deployment, deployment.spec.replicas - 1, {LOWERED: lowered})
 
     # --- parts of them ---
 
@@ -134,12 +150,10 @@ class KubernetesPool:
         return deployment, await self._api.pods(call, labels)
 
     async def _set_replicas(
-        self, call: str, deployment: Deployment, replicas: int, *, note: bytes | str | None = ""
+        self, call: str, deployment: Deployment, replicas: int, annotations: Mapping[str, str | None]
     ) -> Deployment:
-        """One write under the version that was read. `note`: the launch's; None takes it away; empty leaves it."""
-        metadata: dict[str, object] = {"resourceVersion": deployment.metadata.resource_version}
-        if note != "":
-            metadata["annotations"] = {LAUNCH: note.decode() if isinstance(note, bytes) else note}
+        """One write under the version that was read; annotations that are None go."""
+        metadata = {"resourceVersion": deployment.metadata.resource_version, "annotations": dict(annotations)}
         return await self._api.patch_deployment(call, {"metadata": metadata, "spec": {"replicas": max(0, replicas)}})
 
     async def _mark(self, victim: str, pods: Sequence[Pod]) -> None:

@@ -25,6 +25,7 @@ from control.shell.pools import kubernetes as kubernetes_module
 from control.shell.pools.kubernetes import KubernetesPool
 from shared.errors import BadSetting
 from shared.scaling_records import ScalingState
+from tests.fakes import kube_api as kube_module
 from tests.fakes.kube_api import DEPLOYMENT, NAMESPACE, TOKEN, FakeKube, status
 
 KUBECONFIG = """
@@ -374,6 +375,47 @@ async def test_a_removal_whose_answer_is_lost_is_not_made_twice(world: World) ->
     await world.pool().terminate(victim)
     world.kube.settle()
     assert (world.replicas, victim in world.kube.pods) == (4, False)
+
+
+async def test_when_another_pod_is_taken_all_the_same_the_victim_goes_and_no_third(world: World) -> None:
+    """Else each tick would lower the replicas once more, and take one pod after the other, calls and all."""
+    pool = world.pool()
+    first, *_, victim = sorted(world.kube.pods)
+    await pool.prefer_victim(victim)
+    world.kube.before["PATCH deployment"] = lambda: world.kube.run(world.kube.pods[first], ready=False)
+    await pool.terminate(victim)
+    world.kube.settle()
+    assert (first in world.kube.pods, victim in world.kube.pods) == (False, True)
+    for _ in range(3):
+        await world.pool().terminate(victim)
+        world.kube.settle()
+    assert (world.replicas, victim in world.kube.pods, len(world.kube.pods)) == (4, False, 4)
+
+
+async def test_two_removals_at_once_on_a_cluster_that_ignores_the_cost_cost_two_replicas(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kube_module, "_rank", lambda pod: pod["metadata"]["uid"])
+    pool = world.pool()
+    victims = sorted(world.kube.pods)[3:]
+    for _ in range(6):
+        for victim in victims:
+            await pool.terminate(victim)
+            world.kube.settle()
+    assert (world.replicas, len(world.kube.pods)) == (3, 3)
+    assert not set(victims) & set(world.kube.pods)
+
+
+async def test_a_victim_that_was_taken_back_costs_a_replica_when_it_is_one_again(world: World) -> None:
+    pool = world.pool()
+    first, *_, victim = sorted(world.kube.pods)
+    world.kube.before["PATCH deployment"] = lambda: world.kube.run(world.kube.pods[first], ready=False)
+    await pool.terminate(victim)
+    world.kube.settle()  # another went; somebody uncordons the victim, and it works on
+    await pool.prefer_victim(victim)
+    await pool.terminate(victim)
+    world.kube.settle()
+    assert (world.replicas, victim in world.kube.pods, len(world.kube.pods)) == (3, False, 3)
 
 
 @pytest.mark.parametrize("trait", ["unscheduled", "pending", "unready", "cheaper"])
