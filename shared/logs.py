@@ -18,13 +18,20 @@ def setup(program: str, *, level: str = "INFO") -> logging.Logger:
 
 
 def fields(**values: object) -> str:
-    """`key=value` pairs for a log line; floats to three digits, None left out."""
+    """`key=value` pairs for a log line; floats to three digits, None left out. Words of others can't begin a line."""
     parts = []
     for key, value in values.items():
         if value is None:
             continue
-        parts.append(f"{key}={value:.3f}" if isinstance(value, float) else f"{key}={value}")
+        parts.append(f"{key}={value:.3f}" if isinstance(value, float) else f"{key}={visible(str(value))}")
     return " ".join(parts)
+
+
+def visible(text: str) -> str:
+    """What others wrote, with what a terminal would obey, or would not show, as escapes."""
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
 
 
 class OncePerMinute:
@@ -49,4 +56,4 @@ class OncePerMinute:
             return
         self._last[kind] = (now, 0)
         suffix = f" ({held} more since the last line)" if held else ""
-        self._log.warning("[%s] %s%s", kind, message, suffix)
+        self._log.warning("[%s] %s%s", kind, visible(message), suffix)

@@ -9,9 +9,10 @@ from importlib.metadata import version
 from cyclopts import App, CycloptsError
 
 from control.cli.environment import every_setting, where_only
-from control.cli.output import err, show_error, visible
+from control.cli.output import err, show_error
 from control.errors import SystemRefused
 from shared.errors import BadInput, BadSetting, SluiceError
+from shared.logs import visible
 
 HELP = """Roll a fleet of SFUs without cutting a call.
 

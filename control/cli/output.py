@@ -11,6 +11,7 @@ from rich.text import Text
 
 from control.errors import FleetFailed
 from shared.errors import SluiceError
+from shared.logs import visible
 
 PIPED_WIDTH = 160
 """Columns of a table that goes to a file or a pipe, where nobody says how wide the paper is."""
@@ -23,11 +24,6 @@ def print_json(value: Any) -> None:
     text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
-
-
-def visible(text: str) -> str:
-    """What others wrote, with what a terminal would obey, or would not show, as escapes."""
-    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
 
 
 def plain(text: str, style: str = "") -> Text:

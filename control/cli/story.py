@@ -9,7 +9,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from control.cli.output import plain, visible
+from control.cli.output import plain
+from shared.logs import visible
 from shared.placement_records import PlacementCandidate, PlacementRecord
 
 WHY = {

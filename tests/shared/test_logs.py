@@ -66,3 +66,11 @@ def test_many_kinds_neither_fill_memory_nor_the_log(limited: OncePerMinute, capl
 
 def test_fields_leave_out_what_is_not_known() -> None:
     assert fields(sfu="a", load=0.123456, players=3, drain=None) == "sfu=a load=0.123 players=3"
+
+
+def test_what_others_wrote_begins_no_line_and_moves_no_terminal() -> None:
+    forged = "join\n2026-11-30 09:00:00,000 INFO    router [drain] cordon sfu=a"
+    assert fields(cause=forged, cell="\x1b[2J") == (
+        r"cause=join\n2026-11-30 09:00:00,000 INFO    router [drain] cordon sfu=a cell=\x1b[2J"
+    )
+    assert fields(room="küche 日本") == "room=küche 日本"
