@@ -101,8 +101,12 @@ class ScalingSettings:
 
     @property
     def longest_gap_s(self) -> float:
-        """Ticks further apart than this are no longer in a row: a fail-over fits in, an outage does not."""
-        return 3 * self.tick_s + self.lease_s
+        """Ticks further apart than this are no longer in a row: a fail-over fits in, an outage does not.
+
+        The longest fail-over: the leader dies just before a tick, its lease ends after `lease_s`, another one asks each
+        third of that, notices within `sample_s` that it leads, and looks for a whole tick.
+        """
+        return 3 * self.tick_s + 4 / 3 * self.lease_s
 
     def floor(self, now_at: float) -> int:
         """The least nodes at a moment [Unix seconds]."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from control.core.autoscaler.progress import Progress
@@ -57,7 +59,7 @@ def test_a_jump_of_redis_clock_within_a_term_hides_no_gap() -> None:
     assert it.tick().figures.quiet_ticks == 1
 
 
-@pytest.mark.parametrize(("elapsed_s", "hits"), [(105.0, (True, True)), (105.1, (True,)), (-0.1, (True,))])
+@pytest.mark.parametrize(("elapsed_s", "hits"), [(110.0, (True, True)), (110.1, (True,)), (-0.1, (True,))])
 def test_three_ticks_and_a_fail_over_are_still_in_a_row(elapsed_s: float, hits: tuple[bool, ...]) -> None:
     before = Progress(state=ScalingState(tick=1, hits=(True,)))
     moment = Moment(now_at=0.0, elapsed_s=elapsed_s)
@@ -75,3 +77,13 @@ def test_a_tick_in_which_the_pool_is_not_known_takes_its_place_in_the_window() -
     it.pool.down = False
     decision = it.tick()
     assert (decision.action, decision.figures.out_hits) == (ScaleAction.NONE, 2)
+
+
+@pytest.mark.parametrize(("tick_s", "lease_s"), [(30.0, 15.0), (5.0, 60.0), (0.2, 0.5), (1.0, 600.0)])
+def test_streaks_go_on_after_the_longest_fail_over(tick_s: float, lease_s: float) -> None:
+    """The leader died just before its tick; another asks for the lease each third of it, and looks for a whole tick."""
+    settings = replace(ScalingSettings(), tick_s=tick_s, lease_s=lease_s)
+    took_s = tick_s + lease_s + lease_s / 3 + settings.sample_s + tick_s
+    before = Progress(state=ScalingState(tick=9, ticked_at=1000.0, hits=(True, True, True)))
+    moment = Moment(now_at=1000.0 + took_s, elapsed_s=0.0, first=True)
+    assert len(count_tick(before, 0.9, blind=False, settings=settings, moment=moment).state.hits) == 4
