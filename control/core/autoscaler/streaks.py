@@ -32,8 +32,12 @@ def _gap(it: Progress, settings: ScalingSettings, moment: Moment) -> bool:
 
 
 def is_hot(it: Progress, settings: ScalingSettings) -> bool:
-    """Enough hot ticks in the window."""
-    return sum(it.state.hits) >= settings.scale_out_hits
+    """Enough hot ticks in the window, and the last is one.
+
+    Nothing is lost by that: where the last is not, the tick that made them enough came before, and something held it. A
+    node that warmed up meanwhile is in the mean now, and if that is enough there is no need of another.
+    """
+    return it.state.hits[-1:] == (True,) and sum(it.state.hits) >= settings.scale_out_hits
 
 
 def is_quiet(it: Progress, settings: ScalingSettings) -> bool:

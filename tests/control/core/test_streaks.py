@@ -11,7 +11,7 @@ from control.core.autoscaler.streaks import changed, count_tick
 from control.core.autoscaler.world import Moment
 from control.core.scaling_settings import ScalingSettings
 from shared.scaling_records import ScaleAction, ScalingState
-from tests.fakes.scaling_worlds import HOT, QUIET, draining, rig
+from tests.fakes.scaling_worlds import HOT, QUIET, WARM, draining, rig, warming
 
 
 def test_a_change_of_the_pool_starts_everything_anew() -> None:
@@ -87,3 +87,26 @@ def test_streaks_go_on_after_the_longest_fail_over(tick_s: float, lease_s: float
     before = Progress(state=ScalingState(tick=9, ticked_at=1000.0, hits=(True, True, True)))
     moment = Moment(now_at=1000.0 + took_s, elapsed_s=0.0, first=True)
     assert len(count_tick(before, 0.9, blind=False, settings=settings, moment=moment).state.hits) == 4
+
+
+def test_a_node_that_warmed_up_for_longer_than_the_cooldown_is_not_followed_by_one_that_nobody_needs() -> None:
+    """The hot ticks of its warm-up are over once it counts."""
+    it, node = warming(settings=ScalingSettings(launch_timeout_s=900.0))
+    for _ in range(14):
+        it.load(HOT)
+        it.tick()
+    assert it.state.cooldown_left_s == 0
+    it.sfus[node].warmed_up = True
+    it.load(WARM)
+    decision = it.tick()
+    assert (decision.action, decision.figures.out_hits) == (ScaleAction.NONE, 4)
+
+
+def test_a_pool_that_a_node_more_has_not_helped_gets_the_next_at_once() -> None:
+    it, node = warming(settings=ScalingSettings(launch_timeout_s=900.0))
+    for _ in range(14):
+        it.load(HOT)
+        it.tick()
+    it.sfus[node].warmed_up = True
+    it.load(HOT)
+    assert it.tick().action is ScaleAction.SCALE_OUT
