@@ -9,6 +9,7 @@ import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 
@@ -25,7 +26,7 @@ class NodeFile(msgspec.Struct, frozen=True, kw_only=True):
     ws_port: int
     udp_port: int
     http_port: int
-    pid: int = 0
+    pid: Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)] = 0
     """0: not started yet, or started by somebody who could not write it down any more."""
     started: int = 0
     """Clock ticks since boot; with the id they name one process."""

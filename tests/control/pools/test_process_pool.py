@@ -241,6 +241,19 @@ async def test_a_file_that_cant_be_read_makes_the_listing_incomplete_and_ends_no
     assert set(world.processes) == {node}
 
 
+@pytest.mark.parametrize("pid", [-1, 2**31, 2**63])
+async def test_a_file_with_a_process_id_that_is_none_is_no_nodes_file(world: World, pid: int) -> None:
+    """-1 would be any child of ours, and greater ones are no number that the system takes."""
+    pool = world.pool()
+    node = (await pool.launch("a")).node
+    (world.directory / "sfu" / f"{node}.json").write_text(
+        f'{{"node":"{node}","request":"a","ws_port":1,"udp_port":2,"http_port":3,"pid":{pid}}}'
+    )
+    listing = await pool.list()
+    assert (listing.nodes, listing.complete) == ((), False)
+    assert set(world.processes) == {node}
+
+
 async def test_a_process_without_a_file_is_reported_and_not_acted_on(world: World) -> None:
     pool = world.pool()
     node = (await pool.launch("a")).node
