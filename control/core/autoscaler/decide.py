@@ -66,7 +66,8 @@ def decide(
         token=token,
         unheard=nobody,
     )
-    choice = choose(it, facts)
+    # A dry run carries no launch on, so one that it finds would stand in its way for ever.
+    choice = choose(it.set(launch=None) if dry_run else it, facts)
     figures = _figures(choice, counted, facts, load)
     choice = _only_thought(choice, counted) if dry_run else _swept(choice, facts)
     it = choice.progress.set(tick=state.tick + 1, ticked_at=moment.now_at, figures=figures)

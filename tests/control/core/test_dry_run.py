@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from control.core.autoscaler import Decision, Moment, decide, join
-from shared.scaling_records import ScaleAction
+from shared.scaling_records import Launching, ScaleAction
 from tests.fakes.scaling_rig import Rig
 from tests.fakes.scaling_worlds import HOT, QUIET, draining, rig
 
@@ -45,6 +47,14 @@ def test_a_launch_that_was_only_thought_of_is_not_planned() -> None:
     decision = dry_until(it, ScaleAction.SCALE_OUT, within=4)
     assert decision.state.launch is None
     assert decision.state.hits == ()
+
+
+def test_a_launch_that_was_under_way_stays_and_stands_in_no_decisions_way() -> None:
+    it = rig(load=HOT)
+    launch = Launching(request="r", node="x", sfu="x")
+    it.state = msgspec.structs.replace(it.state, launch=launch)
+    for _ in range(2):
+        assert dry_until(it, ScaleAction.SCALE_OUT, within=11).state.launch == launch
 
 
 def test_a_dry_run_decides_and_does_nothing() -> None:
