@@ -54,6 +54,9 @@ class Wish:
     """Revisions after which a report shows what was placed before."""
     max_joins_per_s: float = 0.0
     """Above this an SFU is chosen only when all are; 0: no cap."""
+    more: bool = False
+    """The caller knows of SFUs that it does not offer: when all that it offers are above the cap, nothing is placed and
+    `TooFast` tells it to offer others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +77,15 @@ class PlacedRoom:
     """True: this request has placed it; false: it stood there."""
     in_flight: Mapping[str, InFlightThere] = field(default_factory=dict)
     """By SFU, for each that was offered."""
+
+
+class TooFast(Exception):
+    """Players join all that was offered faster than the cap; nothing has been placed, since there is `Wish.more`."""
+
+    def __init__(self, in_flight: Mapping[str, InFlightThere]) -> None:
+        super().__init__("all that was offered is over the cap on joins")
+        self.in_flight = in_flight
+        """By SFU, for each that was offered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

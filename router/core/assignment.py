@@ -130,6 +130,7 @@ class Assigner:
             per_room=selector.sort.per_room,
             reports_until_shown=selector.reports_until_shown,
             max_joins_per_s=selector.max_joins_per_s,
+            more=self._more(plan),
         )
 
     def place_locally(self, plan: Plan, known: RoomPlacement | None) -> PlacedRoom | None:
@@ -143,6 +144,12 @@ class Assigner:
         return PlacedRoom(placement=RoomPlacement(sfu=best.sfu, generation=generation), fresh=True)
 
     # --- after it has answered ---
+
+    def too_fast(self, plan: Plan, in_flight: Mapping[str, InFlightThere], *, now: float) -> None:
+        """Nothing was placed, because all that was offered is over the cap on joins: the next plan passes them over."""
+        for sfu in plan.eligible:
+            if (there := in_flight.get(sfu)) is not None:
+                self._told(sfu, there.counts, there.joins_per_s, now=now)
 
     def heed(self, plan: Plan, placed: PlacedRoom, *, now: float) -> Plan:
         """Take over what the store has in flight; the plan with the scores that decided there."""
@@ -236,6 +243,16 @@ class Assigner:
             return replace(score, in_flight=max(score.in_flight, ours.rooms if per_room else ours.joins))
 
         return replace(plan, candidates=_in_order(map(most, plan.candidates)))
+
+    def _more(self, plan: Plan) -> bool:
+        """There are SFUs to offer beside these, should Redis know them to be over the cap on joins.
+
+        A room that may stay stays; and when the best are known to be over it, all the others are, too.
+        """
+        if not self._selector.max_joins_per_s or plan.keep or plan.last_hope or not plan.candidates:
+            return False
+        best_is_hot = self.standings.is_hot(plan.candidates[0].sfu)
+        return not best_is_hot and not self.standings.offers_all(len(plan.candidates))
 
     def _hot(self, joins_per_s: float) -> bool:
         return 0 < self._selector.max_joins_per_s <= joins_per_s

@@ -200,6 +200,14 @@ class Standings:
         """How many SFUs are left out because connections fail."""
         return sum(self.is_failing(sfu) for sfu in self._failing)
 
+    def is_hot(self, sfu: str) -> bool:
+        """Players joined it faster than the cap, a moment ago."""
+        return sfu in self._hot
+
+    def offers_all(self, count: int) -> bool:
+        """So many are everybody in the order."""
+        return count >= len(self._index)
+
     def is_failing(self, sfu: str) -> bool:
         """Connections to this run of the SFU fail for many."""
         failing = self._failing.get(sfu)

@@ -16,13 +16,15 @@ from router.shell.state import RouterState
 from shared.errors import StoreUnavailable
 from shared.logs import fields
 from shared.messages.player import AssignedSfu
-from shared.placing import PlacedRoom, Version
+from shared.placing import PlacedRoom, TooFast, Version
 from shared.records import RoomPlacement, version_of
 from shared.store.answers import RoomRecord
 from shared.tokens import SFU_TOKEN_TTL_S, ResumeClaims, SfuClaims, issue
 
 MAX_ROUNDS = 8
 """Plans for one request; each further round means that the fleet changed while Redis was asked."""
+CAP_ROUNDS = 6
+"""Of them, those in which SFUs over the cap on joins are left for others: six times eight are asked about at most."""
 log = logging.getLogger("router")
 
 
@@ -72,9 +74,13 @@ class Placing:
         """The decision; with it, when Redis is to be told of the join, the version of the report that decided."""
         state = self._state
         known = self._known(ask.room) or (seen.placement if seen else None)
-        for _ in range(MAX_ROUNDS):
+        for round_ in range(MAX_ROUNDS):
             plan = state.assigner.plan(ask, room_had=known.sfu if known else "", now=state.mono(), rng=state.rng)
-            placed = await self._ask(plan, known)
+            try:
+                placed = await self._ask(plan, known, last=round_ >= CAP_ROUNDS)
+            except TooFast as answer:
+                state.assigner.too_fast(plan, answer.in_flight, now=state.mono())
+                continue
             room = state.rooms.get(ask.room)
             if placed is not None:
                 known = placed.placement  # what stands there is what a next round may have to refuse
@@ -87,12 +93,17 @@ class Placing:
                 return decision, self._count_alone(plan, placed, decision)
         return state.assigner.give_up(plan), None
 
-    async def _ask(self, plan: Plan, known: RoomPlacement | None) -> PlacedRoom | None:
+    async def _ask(self, plan: Plan, known: RoomPlacement | None, *, last: bool) -> PlacedRoom | None:
+        """What Redis says, or this router while that is away; `last`: an SFU over the cap on joins is better than none.
+
+        Raises `TooFast`.
+        """
         if not plan.candidates:
             return None
         try:
             store = self._state.need_store("place_room")
-            placed = await store.place_room(plan.ask.room, self._state.assigner.wish(plan))
+            wish = self._state.assigner.wish(plan)
+            placed = await store.place_room(plan.ask.room, replace(wish, more=wish.more and not last))
         except StoreUnavailable:
             return self._state.assigner.place_locally(plan, known)
         if placed.placement != known:

@@ -19,6 +19,7 @@ from shared.placing import (
     InFlightThere,
     Offer,
     PlacedRoom,
+    TooFast,
     Tries,
     Version,
     Wish,
@@ -41,25 +42,36 @@ class Placements(Calls):
 
         The best has the lowest level and then the lowest figure, with what all routers have in flight to it (P4); ties
         go by the order given. Whoever asks at the same moment gets the same answer. `wish` must offer something.
+        Raises `TooFast` when all of it is over the cap on joins and the wish says that there is more.
         """
         offers = _offered(wish)
         if not offers:
             raise ValueError("place_room needs at least one offer")
         keys = [self.keys.room(room), self.keys.room_leases(room), *(self.keys.in_flight(o.sfu) for o in offers)]
-        head = (wish.join, wish.per_room, wish.reports_until_shown, wish.max_joins_per_s, IN_FLIGHT_LIFE_S * 1000)
+        head = (
+            wish.join,
+            wish.per_room,
+            wish.reports_until_shown,
+            wish.max_joins_per_s,
+            IN_FLIGHT_LIFE_S * 1000,
+            wish.more,
+        )
         args: list[Argument] = [ROOM_MS, *(_number(value) for value in head), len(wish.refuse), *wish.refuse]
         for offer in offers:
             args += [offer.sfu, msgspec.json.encode({"sfu": offer.sfu}), *(max(0, n) for n in offer.version)]
             args += [offer.level, repr(offer.figure), repr(offer.cost)]
         raw, fresh, *told = await self._run("place_room", keys, *args)
         kept = zip((offer.sfu for offer in offers), told[::2], told[1::2], strict=True)
+        in_flight = {sfu: self._in_flight(sfu, record, int(rate) / 1000) for sfu, record, rate in kept}
+        if not raw:
+            raise TooFast(in_flight)
         placement = self._record(RoomPlacement, raw, keys[0])
         if placement is None:
             raise WrongType(operation="place_room", detail="the room's placement can't be read")
         return PlacedRoom(
             placement=placement,
             fresh=bool(fresh),
-            in_flight={sfu: self._in_flight(sfu, record, int(rate) / 1000) for sfu, record, rate in kept},
+            in_flight=in_flight,
         )
 
     async def count_join(self, sfu: str, version: Version) -> InFlightThere:

@@ -16,6 +16,7 @@ from shared.placing import (
     FailureRule,
     InFlightThere,
     Offer,
+    TooFast,
     Tries,
     Version,
     Wish,
@@ -66,7 +67,10 @@ class PlacementsCore:
             sfu: InFlightThere(counts=dict(record.counts), joins_per_s=self._rate(record))
             for sfu, record in records.items()
         }
-        chosen = min(offers, key=key).sfu if standing is None else standing
+        best = min(offers, key=key)
+        if standing is None and wish.more and 0 < wish.max_joins_per_s <= told[best.sfu].joins_per_s:
+            raise TooFast(told)
+        chosen = best.sfu if standing is None else standing
         fresh = standing is None
         for offer in offers:
             if offer.sfu == chosen and (wish.join or fresh):

@@ -144,6 +144,15 @@ async def test_a_cap_on_joins_a_second_is_kept_by_all_routers_together_while_ano
     assert sum((await burst.joins(ALONE[90:150])).values()) == 60, "over the cap everywhere, and nobody is refused"
 
 
+@pytest.mark.parametrize(("routers", "cap"), [(1, 1), (2, 1), (8, 2), (8, 5)])
+async def test_a_low_cap_is_kept_by_many_routers_in_the_same_moment(routers: int, cap: int) -> None:
+    """Each router offers its best few, and all have the same best: those that are over the cap are left for others."""
+    burst = Burst(in_memory(routers), [Node(sfu=f"s{n:02}", clients=n) for n in range(40)], max_joins_per_s=cap)
+    got = await burst.joins(ALONE[: 30 * cap])
+    assert max(got.values()) <= cap, got
+    assert sum((await burst.joins([f"more-{n}" for n in range(20 * cap)])).values()) == 20 * cap, "nobody is refused"
+
+
 async def test_what_would_happen_if_placements_in_flight_counted_nothing() -> None:
     """The same burst with a cost that is as good as none: shows that these tests can fail."""
     burst = Burst(in_memory(2), UNEQUAL, join_cost=1e-12)

@@ -4,13 +4,13 @@
 -- the lowest level, then the lowest figure with what is in flight (P4), then the first.
 -- KEYS: room, leases, then an in-flight record for each offer. ARGV: room TTL [ms], count a join (1 or 0), rooms and
 -- not joins add to the figure (1 or 0), revisions after which a report shows a join, joins a second at most (0: any),
--- life of an in-flight record [ms], number of refused SFUs, these, then for each offer: SFU, its placement's JSON
+-- life of an in-flight record [ms], whether there are more SFUs to offer (1 or 0), number of refused SFUs, these, then for each offer: SFU, its placement's JSON
 -- without the generation, incarnation, revision, level, figure, cost.
 -- Returns the placement's JSON, 1 when it is new, then for each offer its in-flight record as it was and its joins a
--- second now, x1000.
+-- second now, x1000. The JSON is empty when nothing was placed: all offers are over the cap, and there are more.
 local join, per_room, reports = ARGV[2] == '1', ARGV[3] == '1', tonumber(ARGV[4])
-local cap, life_ms, refused = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
-local FIELDS, first, now = 7, 8 + refused, now_ms()
+local cap, life_ms, more, refused = tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7] == '1', tonumber(ARGV[8])
+local FIELDS, first, now = 7, 9 + refused, now_ms()
 
 local offers, raws = {}, redis.call('MGET', unpack(KEYS, 3))
 for i = 1, #KEYS - 2 do
@@ -38,7 +38,7 @@ local function standing()
 end
 
 local json, sfu, generation = standing()
-for i = 8, 7 + refused do
+for i = 9, 8 + refused do
   if sfu == ARGV[i] then sfu = nil end
 end
 local fresh, chosen = sfu == nil, nil
@@ -50,12 +50,15 @@ for i, offer in ipairs(offers) do
     chosen = offer
   end
 end
-if fresh then
+local too_fast = fresh and more and cap > 0 and chosen.rate >= cap
+if too_fast then
+  json, fresh, chosen = '', false, nil
+elseif fresh then
   json = with_number(ARGV[chosen.at + 1], 'generation', text(generation + 1))
   redis.call('HSET', room, 'place', json)
   changed()
 end
-keep()
+if not too_fast then keep() end
 
 local answer = { json, fresh and 1 or 0 }
 for _, offer in ipairs(offers) do
