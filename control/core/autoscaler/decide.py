@@ -100,8 +100,8 @@ def _pass_time(it: Progress, world: World, settings: ScalingSettings, moment: Mo
 
 
 def _newcomers(newcomers: tuple[Newcomer, ...], world: World) -> tuple[Newcomer, ...]:
-    """Without those that have their first room, or are gone."""
-    rooms = {m.node.sfu: m.report.state.load_parts.rooms or 0 for m in world.members if m.report}
+    """Without those that have their first room, or are gone. One that no router knows just now is neither."""
+    rooms = {m.node.sfu: (m.report.state.load_parts.rooms or 0) if m.report else 0 for m in world.members}
     return tuple(each for each in newcomers if not (world.certain and rooms.get(each.sfu, 1) > 0))
 
 

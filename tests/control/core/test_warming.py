@@ -104,3 +104,15 @@ def test_a_newcomer_is_followed_until_it_has_a_room_or_is_certainly_gone() -> No
     it.pool.partial = False
     it.tick()
     assert it.state.newcomers == ()
+
+
+def test_a_newcomer_that_no_router_knows_for_a_while_is_not_gone() -> None:
+    """Its first room is still to come, and to be told."""
+    it = rig(load=WARM)
+    it.state = ScalingState(newcomers=(Newcomer(sfu="s0"),))
+    it.sfus["s0"].registered = False
+    it.ticks(2)
+    assert [each.sfu for each in it.state.newcomers] == ["s0"]
+    it.sfus["s0"].registered = True
+    it.tick()
+    assert it.state.newcomers == ()
