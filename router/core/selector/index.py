@@ -23,8 +23,8 @@ Key = tuple[int, float, str]
 View = tuple[str, str]
 """Of which cell, of which version; empty: any."""
 EVERYBODY: View = ("", "")
-MAX_VIEWS = 32
-"""Lists kept; the one used longest ago goes first."""
+MAX_VIEWS = 1024
+"""Lists kept, more than a fleet has cells and releases; the one used longest ago goes first."""
 SECTION = tier(True, Limit.WITHIN) - tier(False, Limit.OVER)
 """Rungs that differ in neither failures nor limit."""
 
@@ -72,9 +72,8 @@ class Index:
         new = self._entries[candidate.sfu] = _Entry(key, state.cell, state.version)
         self._cells[new.cell] += 1
         self._versions[new.version] += 1
-        for view, keys in self._views.items():
-            if _belongs(new, view):
-                insort(keys, new.key)
+        for keys in self._views_with(new):
+            insort(keys, new.key)
 
     def drop(self, sfu: str) -> None:
         """It gets no new work."""
@@ -208,9 +207,15 @@ class Index:
         for counter, name in ((self._cells, entry.cell), (self._versions, entry.version)):
             if counter[name] <= 0:
                 del counter[name]
-        for view, keys in self._views.items():
-            if _belongs(entry, view):
-                del keys[bisect_left(keys, entry.key)]
+        for keys in self._views_with(entry):
+            del keys[bisect_left(keys, entry.key)]
+
+    def _views_with(self, entry: _Entry) -> Iterator[list[Key]]:
+        """The lists that an SFU is in: at most four, so their number costs a report nothing."""
+        cell, version = entry.cell, entry.version
+        for view in {EVERYBODY, (cell, ""), ("", version), (cell, version)}:
+            if (keys := self._views.get(view)) is not None:
+                yield keys
 
 
 def _belongs(entry: _Entry, view: View) -> bool:

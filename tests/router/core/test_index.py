@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from router.core.selector import Candidate, Kind, NodeSelector, Preference, SortBy
-from router.core.selector.index import Index, shuffled
+from router.core.selector.index import MAX_VIEWS, Index, shuffled
 from shared.records import LoadParts, SfuState
 
 FEW = st.sampled_from([None, 0.0, 0.1, 0.5, 0.9, 0.95, 2.0, -1.0, float("inf"), 1e30])
@@ -146,13 +146,31 @@ def test_a_cell_comes_before_a_version() -> None:
 
 def test_cells_that_come_and_go_leave_no_lists_behind() -> None:
     index = Index(NodeSelector())
-    for n in range(200):
+    for n in range(MAX_VIEWS + 200):
         index.put(Candidate("s", state(0.5, cell=f"cell-{n}")))
         picks = index.best(
             count=1, usable=lambda _: True, rng=random.Random(1), preference=Preference(cell=f"cell-{n}")
         )
         assert picks.order == ["s"]
-    assert len(index._views) <= 32
+    assert len(index._views) <= MAX_VIEWS
+
+
+def test_a_fleet_of_many_cells_and_releases_is_not_sorted_again_for_each_choice() -> None:
+    index = Index(NodeSelector())
+    wishes = [Preference(cell=f"cell-{n % 20}", version=f"v{n // 20}") for n in range(80)]
+    for n, wish in enumerate(wishes):
+        index.put(Candidate(f"s{n:02}", state(0.5, cell=wish.cell, version=wish.version)))
+
+    def choose() -> dict[tuple[str, str], int]:
+        for n, wish in enumerate(wishes):
+            picks = index.best(count=1, usable=lambda _: True, rng=random.Random(1), preference=wish)
+            assert picks.order == [f"s{n:02}"]
+        return {view: id(keys) for view, keys in index._views.items()}
+
+    assert choose() == choose()
+    index.put(Candidate("s00", state(0.9, cell="cell-1", version="v1")))
+    moved = index.best(count=9, usable=lambda _: True, rng=random.Random(1), preference=wishes[21])
+    assert moved.levels[0] == ["s21", "s00"], "lists follow what SFUs report"
 
 
 def test_a_lazy_shuffle_is_a_shuffle() -> None:
