@@ -43,9 +43,10 @@ def decide(
     it = _pass_time(Progress(state=state), world, settings, moment)
     nobody = unheard(world, state)
     if not dry_run:
-        # A launch is not late for what nobody could have heard.
-        it = carry_on_launch(it, world, settings, replace(moment, elapsed_s=0.0) if nobody else moment)
-        it = carry_on_removals(it, world, settings, moment)
+        # Neither a launch nor an SFU that does not follow is late for what nobody could have heard.
+        waited_s = 0.0 if nobody else moment.elapsed_s
+        it = carry_on_launch(it, world, settings, replace(moment, elapsed_s=waited_s))
+        it = carry_on_removals(it, world, settings, moment, waited_s=waited_s)
         it = _release_orphans(it, world)
     classed = classify(world, it.state, patience_s=settings.launch_timeout_s)
     if world.certain and not nobody:

@@ -18,13 +18,16 @@ RENEW_AT = 1 / 3
 """Part of the cordon's lease after which it is renewed; one renewal may get lost (`least_cordon_lease_s`)."""
 
 
-def carry_on_removals(it: Progress, world: World, settings: ScalingSettings, moment: Moment) -> Progress:
-    """Take each removal one tick further."""
+def carry_on_removals(
+    it: Progress, world: World, settings: ScalingSettings, moment: Moment, *, waited_s: float
+) -> Progress:
+    """Take each removal one tick further. `waited_s`: the time that counts against one whose SFU does not follow; a
+    lease runs on in any case."""
     removals, it = it.state.removals, it.set(removals=())
     for removal in removals:
         removal = msgspec.structs.replace(
             removal,
-            waited_s=removal.waited_s + moment.elapsed_s,
+            waited_s=removal.waited_s + waited_s,
             renewed_s=removal.renewed_s + moment.elapsed_s,
         )
         it = _Step(removal, world.removed(removal), settings, moment).take(it, certain=world.certain)

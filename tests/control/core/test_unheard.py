@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from shared.scaling_records import ScaleAction
+from shared.scaling_records import AUTOSCALER, ScaleAction
 from tests.fakes.scaling_rig import Rig
-from tests.fakes.scaling_worlds import HOT, WARM, rig
+from tests.fakes.scaling_worlds import HOT, QUIET, WARM, rig
 
 
 def test_of_a_fleet_of_which_nobody_is_heard_nothing_is_concluded() -> None:
@@ -77,3 +77,15 @@ def test_a_first_node_that_came_to_nothing_and_can_not_be_ended_holds_up_no_othe
     it.until(ScaleAction.SCALE_OUT)
     it.pool.launches_warm = True
     assert it.ticks(45)[-1].figures.capacity == 3
+
+
+def test_an_sfu_that_could_not_hear_of_its_cordon_has_all_its_time_when_it_is_heard_again() -> None:
+    it = rig(load=QUIET)
+    it.deaf_store = True
+    it.until(ScaleAction.SCALE_IN)
+    it.deaf_store, it.routers_away = False, True
+    it.ticks(15)
+    it.routers_away = False
+    it.ticks(2)
+    assert it.sfus["s0"].by == AUTOSCALER
+    assert ("cancelled", "never-cordoned") not in it.recorded()
