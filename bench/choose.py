@@ -20,12 +20,14 @@ from cyclopts import App, Parameter
 
 from bench.stats import percentile
 from router.core.assignment import Ask, Assigner
-from router.core.directory import Directory
+from router.core.directory import MAX_SFUS, Directory
 from router.core.selector import NodeSelector, Preference
+from shared.errors import BadSetting
 from shared.placing import PlacedRoom
 from shared.records import LoadParts, RoomPlacement, SfuState
 
 TARGET_US = 50.0
+MOST_CHOICES = 1_000_000
 CELLS = ("east", "west", "south")
 app = App(name="choose", help="Time to choose among many SFUs.")
 
@@ -61,6 +63,9 @@ def choose(
     json_: Annotated[bool, Parameter(name="--json")] = False,
 ) -> int:
     """Measure and print; status 1 when the median misses the target or a choice is wrong."""
+    if not 1 <= sfus <= MAX_SFUS or not 1 <= choices <= MOST_CHOICES:
+        detail = f"takes 1 to {MAX_SFUS} SFUs, as many as a router knows, and 1 to {MOST_CHOICES} choices"
+        raise BadSetting(setting="bench choose", detail=detail)
     times = measure(sfus=sfus, choices=choices)
     print(json.dumps(asdict(times)) if json_ else text(times))
     return 0 if times.met and times.agrees else 1

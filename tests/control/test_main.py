@@ -69,6 +69,8 @@ def test_the_list_of_benchmarks_says_what_each_measures(capsys: pytest.CaptureFi
     ("tokens", "status", "sentence"),
     [
         (["nonsense"], 2, "nonsense"),
+        (["bench", "choose", "--sfus", "0"], 2, "takes 1 to 16384 SFUs"),
+        (["bench", "choose", "--choices", "-1"], 2, "and 1 to 1000000 choices"),
         (["explain", "\udcff"], 2, "\\udcff is no UTF-8"),
         (["token", "alice", "--room", "\udcff"], 2, "\\udcff is no UTF-8"),
         (["cordon"], 2, "SFU"),
