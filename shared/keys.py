@@ -53,11 +53,11 @@ class Keys:
 
     def room(self, room: str) -> str:
         """Hash: `version`, `place`, `p:<player>`, `b:<publication>`, `o:<player>` (what it owns), `e:<identity>`."""
-        return self._key("room", room)
+        return self._key("room", _part(room))
 
     def room_leases(self, room: str) -> str:
         """Sorted set, by Redis' clock [ms]: `p:<player>` -> end of its lease, `e:<identity>` -> when to forget it."""
-        return self._key("room", room, "leases")
+        return self._key("room", _part(room), "leases")
 
     def in_flight(self, sfu: str) -> str:
         """String with a lifetime: what was placed on the SFU and its reports can't show yet (`lua/_inflight.lua`)."""
@@ -120,3 +120,8 @@ class Keys:
     def wake(self) -> str:
         """Channel: hints that something changed; `sfu <id>`, `room <id>`, `exit`, `command <sfu>`. Never the truth."""
         return self._key("wake")
+
+
+def _part(name: str) -> str:
+    """A name that players choose as one part of a key: else the room `x:leases` would sit on the leases of room `x`."""
+    return name.replace("%", "%25").replace(":", "%3A")

@@ -31,6 +31,13 @@ def test_the_names_of_keys_are_pinned() -> None:
     assert keys.wake == "{f}:wake"
 
 
+def test_no_room_has_a_key_of_another_room() -> None:
+    keys = Keys("f")
+    rooms = ["x", "x:leases", "x%3Aleases", "x:", "x%", "x%25", ":", "", "x:leases:leases"]
+    named = [key for room in rooms for key in (keys.room(room), keys.room_leases(room))]
+    assert len(set(named)) == len(named)
+
+
 def test_hints_are_pinned() -> None:
     hints = [Wake(WakeKind.SFU, "a"), Wake(WakeKind.ROOM, "b c"), Wake(WakeKind.EXIT), Wake(WakeKind.COMMAND, "a")]
     assert [write_hint(hint) for hint in hints] == ["sfu a", "room b c", "exit", "command a"]

@@ -11,6 +11,7 @@ import pytest
 from shared.keys import PLACEMENTS_KEPT
 from shared.placement_records import PlacementRecord
 from shared.placing import Counts, FailureRule, InFlightThere, Offer, TooFast, Tries, Wish
+from shared.records import PlayerRecord
 from tests.shared.worlds import MemoryWorld, RedisWorld, World
 
 
@@ -32,6 +33,14 @@ async def redis_world(redis_url: str, fleet: str) -> AsyncIterator[RedisWorld]:
 
 def clock_of(world: World) -> MemoryWorld | None:
     return world if isinstance(world, MemoryWorld) else None
+
+
+async def test_a_room_named_like_the_leases_of_another_does_it_no_harm(world: World) -> None:
+    assert (await world.store.place_room("x:leases", wish("a"))).placement.sfu == "a"
+    await world.store.enter_room("x:leases", PlayerRecord(player="p1", identity="eve"))
+    await world.store.enter_room("x", PlayerRecord(player="p2", identity="ann"))
+    assert (await world.store.place_room("x", wish("b"))).placement.sfu == "b"
+    assert list((await world.other.read_room("x")).players) == ["p2"]
 
 
 # --- in flight ---
