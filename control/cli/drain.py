@@ -99,6 +99,8 @@ async def _follow(
             elif not json:
                 live.update(_table(now), refresh=True)
             await asyncio.sleep(LOOK_EVERY_S)
+    if not json and not out.is_terminal:
+        out.line()  # what is shown live ends without one where it can't be drawn over
     report = await _report(store, sfu, before=before)
     if json:
         print_json(Remaining(sfu=None, players=[], report=report))
