@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import select
 import sys
 from importlib.metadata import version
 
@@ -90,7 +92,8 @@ def run(tokens: list[str]) -> int:
         show_error(error)
         return FAILED
     except OSError as error:
-        show_error(SystemRefused(error))
+        if not isinstance(error, BrokenPipeError) or not reader_is_gone():
+            show_error(SystemRefused(error))
         return FAILED
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -104,9 +107,19 @@ def check_text(tokens: list[str]) -> None:
             raise BadSetting(setting="arguments", detail=f"{visible(token)} is no UTF-8")
 
 
+def reader_is_gone() -> bool:
+    """Nobody reads our output any more, as after `sluice ... | head`."""
+    poll = select.poll()
+    poll.register(1, 0)
+    return bool(poll.poll(0))  # an error of the pipe is told unasked
+
+
 def main() -> None:
     """The console script."""
-    sys.exit(run(sys.argv[1:]))
+    status = run(sys.argv[1:])
+    if reader_is_gone():
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or the interpreter would complain at its end
+    sys.exit(status)
 
 
 if __name__ == "__main__":

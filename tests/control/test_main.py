@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -149,6 +150,17 @@ def test_what_the_system_refuses_is_said_in_one_sentence(
     assert "sluice: " in captured.err
     assert str(tmp_path / "sluice") in captured.err
     assert "Traceback" not in captured.err
+
+
+@pytest.mark.parametrize("command", [["token", "ann"], ["bench", "--help"], ["sfu", "--help"]])
+def test_a_reader_that_goes_away_is_no_error_to_talk_of(command: list[str]) -> None:
+    """`sluice ... | head`."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    run_main = [sys.executable, "-c", "from control.cli.main import main; main()", *command]
+    it = subprocess.run(run_main, stdout=writer, stderr=subprocess.PIPE, env={**os.environ, "SLUICE_SECRET": "x" * 40})
+    os.close(writer)
+    assert it.stderr == b""
 
 
 def test_a_token_opens_what_it_says(capsys: pytest.CaptureFixture[str]) -> None:
