@@ -123,11 +123,15 @@ class Burst:
             self.rooms[room] = decision.chosen
         return decision.chosen
 
-    def ideal(self, rooms: Sequence[str]) -> Counter[str]:
-        """How many each SFU would get if every join showed in its load at once."""
+    def ideal(self, rooms: Sequence[str], *, rng: random.Random | None = None) -> Counter[str]:
+        """How many each SFU would get if every join showed in its load at once.
+
+        Of equals the first by name is taken, and players come in this order; with `rng` chance decides both.
+        """
         clients, placed, got = Counter(self.clients), dict(self.rooms), Counter[str]()
-        for room in rooms:
-            best = min(self.nodes.values(), key=lambda node: (clients[node.sfu] * node.cost, node.sfu))
+        for room in rng.sample(rooms, len(rooms)) if rng else rooms:
+            draw = {node: rng.random() if rng else node for node in self.nodes}
+            best = min(self.nodes.values(), key=lambda node: (clients[node.sfu] * node.cost, draw[node.sfu]))
             sfu = placed.setdefault(room, best.sfu)
             clients[sfu] += 1
             got[sfu] += 1

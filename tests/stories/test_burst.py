@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from router.core.selector import SortBy
+from router.shell.arrivals import AT_ONCE
 from shared.placing import Offer, Wish
 from shared.store import Store, StoreApi
 from tests.fakes.burst import Burst, Node, furthest
@@ -58,14 +59,16 @@ async def test_500_joins_between_two_reports_spread_as_if_reports_were_instant(
 async def test_500_joins_into_sticky_rooms_fill_sfus_as_if_reports_were_instant(
     two: list[StoreApi], nodes: list[Node]
 ) -> None:
-    """Which of two equal SFUs gets a room is chance: how full the fullest and the emptiest are is what counts."""
+    """Which of two equal SFUs gets a room is chance, and so is who comes first, while a room's first player brings four
+    more along: how full the fullest and the emptiest can get with instant reports is what counts."""
     burst = Burst(two, nodes)
     rooms = crowds()
-    ideal = sorted((burst.clients + burst.ideal(rooms)).values())
+    ideals = [burst.clients + burst.ideal(rooms, rng=random.Random(seed)) for seed in range(100)]
+    most, least = max(max(each.values()) for each in ideals), min(min(each.values()) for each in ideals)
     await burst.joins(rooms)
-    full = sorted(burst.clients.values())
-    assert full[-1] <= (1 + WITHIN) * ideal[-1], (full, ideal)
-    assert full[0] >= (1 - WITHIN) * ideal[0], (full, ideal)
+    full = burst.clients.values()
+    assert max(full) <= (1 + WITHIN) * most, (full, most)
+    assert min(full) >= (1 - WITHIN) * least, (full, least)
 
 
 async def test_sfus_of_different_size_get_what_they_can_carry(two: list[StoreApi]) -> None:
@@ -80,26 +83,25 @@ async def test_sfus_of_different_size_get_what_they_can_carry(two: list[StoreApi
 
 
 async def test_players_who_cannot_use_the_sfu_of_their_room_spread_over_the_others(two: list[StoreApi]) -> None:
-    """A blocked port range, say: 120 players at once, of rooms that stay where they are."""
+    """A blocked port range, say: 500 players at once, of rooms that stay where they are."""
     burst = Burst(two, [*EQUAL, Node(sfu="home", clients=1)])
-    rooms = [f"room-{n}" for n in range(120)]
+    rooms = [f"room-{n}" for n in range(500)]
     for room in rooms:
         await two[0].place_room(room, Wish(offers=(Offer(sfu="home", version=(1, 2)),), join=False))
     got = await burst.joins(rooms, exclude=["home"])
-    assert furthest(got, even(120), before=Counter()) <= WITHIN, got
+    assert furthest(got, even(500), before=Counter()) <= WITHIN, got
     stand = [await two[1].read_placement(room) for room in rooms]
     assert {place.sfu for place in stand if place} == {"home"}
 
 
-async def test_a_cap_on_joins_a_second_holds_for_players_who_cannot_use_the_sfu_of_their_room(
-    two: list[StoreApi],
-) -> None:
-    burst = Burst(
-        two, [Node(sfu="empty"), Node(sfu="busy", clients=300), Node(sfu="home", clients=1)], max_joins_per_s=20
-    )
-    await two[0].place_room("one", Wish(offers=(Offer(sfu="home", version=(1, 2)),), join=False))
+async def test_a_cap_on_joins_a_second_holds_for_players_who_cannot_use_the_sfu_of_their_room() -> None:
+    stores = in_memory(2)
+    nodes = [Node(sfu="empty"), Node(sfu="busy", clients=300), Node(sfu="home", clients=1)]
+    burst = Burst(stores, nodes, max_joins_per_s=20)
+    await stores[0].place_room("one", Wish(offers=(Offer(sfu="home", version=(1, 2)),), join=False))
     got = await burst.joins(["one"] * 80, exclude=["home"])
-    assert got["busy"] >= 30, "the rest, but for those of an earlier second and of the same moment"
+    assert got["empty"] <= 20 + 2 * AT_ONCE, "each router decides alone for those that it has in hand"
+    assert got["busy"] == 80 - got["empty"]
 
 
 async def test_a_report_in_the_middle_of_the_burst_does_not_upset_it(two: list[StoreApi]) -> None:
