@@ -24,10 +24,10 @@ def mean_after(capacity: Sequence[Member], victim: Member, *, leaving: Sequence[
     when it is not known how much a node has that is leaving already.
 
     An upper bound. All of the victim's work goes to the others, that of nodes which still drain as well, and none of it
-    ends. A node's load is the greatest of
-    its parts, and the greatest of sums is at most the sum of the greatests: so a node that takes a share of the work
-    grows by at most that share of the work's own greatest part, by the ceilings of the node that takes it. With equal
-    ceilings the bound is mean * n / (n - 1), reached when the same part binds everywhere.
+    ends. A node's load is the greatest of its parts, and the greatest of sums is at most the sum of the greatests: so a
+    node that takes a share of the work grows by at most that share of the work's own greatest part, by the ceilings of
+    the node that takes it. With equal ceilings and nobody draining the bound is mean * n / (n - 1), reached when the
+    same part binds everywhere.
     """
     rest = [member for member in capacity if member is not victim]
     going = [victim, *leaving]

@@ -4,8 +4,8 @@
 -- the lowest level, then the lowest figure with what is in flight (P4), then the first.
 -- KEYS: room, leases, then an in-flight record for each offer. ARGV: room TTL [ms], count a join (1 or 0), rooms and
 -- not joins add to the figure (1 or 0), revisions after which a report shows a join, joins a second at most (0: any),
--- life of an in-flight record [ms], whether there are more SFUs to offer (1 or 0), number of refused SFUs, these, then for each offer: SFU, its placement's JSON
--- without the generation, incarnation, revision, level, figure, cost.
+-- life of an in-flight record [ms], whether there are more SFUs to offer (1 or 0), number of refused SFUs, these, then
+-- for each offer: SFU, its placement's JSON without the generation, incarnation, revision, level, figure, cost.
 -- Returns the placement's JSON, 1 when it is new, then for each offer its in-flight record as it was and its joins a
 -- second now, x1000. The JSON is empty when nothing was placed: all offers are over the cap, and there are more.
 local join, per_room, reports = ARGV[2] == '1', ARGV[3] == '1', tonumber(ARGV[4])
