@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 ARGS ?=
-COMPILED = $(wildcard sfu/plane/*.pyx sfu/plane/native/*.pxi bench/*.pyx bench/native/*.pxi bench/*.c)
+COMPILED = $(wildcard sfu/plane/*.pyx sfu/plane/native/*.pxi bench/*/*.pyx bench/generator/native/*.pxi bench/janus/*.c)
 
 .PHONY: up test check bench test-compose clean
 

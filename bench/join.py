@@ -16,7 +16,7 @@ from cyclopts import App, Parameter
 
 from bench.chromium import find_chromium, open_chromium, wait_true
 from bench.stats import percentile
-from control.shell.fleet import Fleet, FleetSpec
+from localfleet.fleet import Fleet, FleetSpec
 
 if TYPE_CHECKING:
     from playwright.async_api import BrowserContext, Page

@@ -16,9 +16,9 @@ from cyclopts import Parameter
 
 from bench.stats import percentile, resident_bytes
 from client_sim.shell.idle_swarm import IdleSwarm
-from control.errors import FleetFailed
-from control.shell.fleet import Fleet, FleetSpec
-from control.shell.program import flags
+from localfleet.errors import FleetFailed
+from localfleet.fleet import Fleet, FleetSpec
+from localfleet.program import flags
 from shared.bounds import check_numbers
 from shared.errors import BadSetting
 

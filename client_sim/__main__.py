@@ -15,12 +15,12 @@ from prometheus_client import CollectorRegistry
 from client_sim.config import BotsConfig
 from client_sim.core.clip import Clip
 from client_sim.core.report import FleetReport
-from client_sim.core.rules import Rule
 from client_sim.shell.clip import load
 from client_sim.shell.events import EventStream, read_commands
 from client_sim.shell.fleet import BotFleet, load_cast
 from client_sim.shell.metrics import BotsCollector
-from client_sim.shell.plugin import load_rule
+from player.core.rules import Rule
+from player.shell.plugin import load_rule
 from shared import http, logs
 from shared.errors import SluiceError
 

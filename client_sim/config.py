@@ -35,7 +35,7 @@ class BotsConfig:
     """A player token from the app instead, for one bot; it names room and identity."""
     behaviour: str = "0s desk"
     """What the players do: steps such as `0s desk, 10s conversation, 40s idle`, `random`, or `@FILE.toml`."""
-    rule: str = "client_sim.core.rules:safe_to_move"
+    rule: str = "player.core.rules:safe_to_move"
     """The rule "safe to move" as `module:function`; it gets a `PlayerFacts` and returns a bool or a `Decision`."""
     clip: Path | None = None
     """A media file to publish; without it a generated clip with a frame counter and a beep each second."""

@@ -15,15 +15,15 @@ from typing import Any
 import aiohttp
 import msgspec
 
-from control.cli.output import out, step
-from control.cli.report import report_table
-from control.core.crowdview import CrowdView
-from control.core.rehearsal import Bounds, Ending, Kind, Scale, summarize
-from control.errors import FleetFailed
-from control.shell.crowd import gaps_in
-from control.shell.program import get_json
-from control.shell.stall import StallMeter
+from cli.output import out, step
+from cli.report import report_table
+from localfleet.errors import FleetFailed
+from rehearse.core.crowd_view import CrowdView
+from rehearse.core.rehearsal import Bounds, Ending, Kind, Scale, summarize
+from rehearse.shell.crowd import gaps_in
+from rehearse.shell.stall import StallMeter
 from shared.errors import SluiceError
+from shared.http_client import get_json
 from shared.records import DrainReport
 
 ROUTERS = {"router-1": "http://127.0.0.1:8080", "router-2": "http://127.0.0.1:8082"}

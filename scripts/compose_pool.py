@@ -16,14 +16,15 @@ from dataclasses import replace
 
 import aiohttp
 
-from control.cli.output import step
+from cli.output import step
 from control.core.pool import NodePhase, PoolNode
 from control.core.pool_settings import DockerPoolSettings
-from control.errors import FleetFailed, PoolError
+from control.errors import PoolError
 from control.shell.pools.docker import DockerPool
-from control.shell.program import get_json
+from localfleet.errors import FleetFailed
 from scripts.compose_drain import ROUTERS, docker
 from shared.errors import SluiceError
+from shared.http_client import get_json
 
 WITHIN_S = 60.0
 

@@ -32,7 +32,7 @@ import sfu.plane.compiled
 assert sfu.plane.compiled.__file__.startswith(os.getcwd()), "the installed plane was loaded instead"
 print("sanitized plane:", sfu.plane.compiled.__file__, file=sys.stderr)
 if sys.argv[1] == "fuzz":
-    from tests.sfu.fuzz_twins import main
+    from tests.sfu.plane.fuzz_twins import main
 
     del sys.argv[1]
     sys.exit(main())
@@ -44,5 +44,5 @@ PYTHON
 # What was freed is kept from use for a while, so resident memory says nothing here. Paths of fragments and long runs are
 # another process' in a network namespace. A report goes past Python to the standard error, which must not be kept from us.
 PYTHONPATH=$work "$python" sanitized.py tests -q -p no:cacheprovider --capture=sys \
-    tests/sfu/test_plane_thread.py tests/sfu/test_plane_narrow_path.py \
-    --deselect tests/sfu/test_plane_thread.py::test_peers_that_are_gone_leave_no_memory_behind
+    tests/sfu/plane/test_thread.py tests/sfu/plane/test_narrow_path.py \
+    --deselect tests/sfu/plane/test_thread.py::test_peers_that_are_gone_leave_no_memory_behind

@@ -10,7 +10,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from sfu.core.drain_bounds import DrainBounds
+from sfu.core.drain.bounds import DrainBounds
 from sfu.plane.choice import PlaneKind
 from shared.errors import BadSetting
 from shared.load import (

@@ -12,6 +12,13 @@
      +- Refused                 understood, and the answer is no; `code` says why
      |   +- Fenced              a write under a fencing token that is no longer the newest
      +- StoreUnavailable        Redis did not answer in time; the caller goes on with what it last knew
+     |   +- NoRedis             nothing answers where the fleet's Redis should be
+     +- NoPort                  every port that could be taken is
+     +- FleetFailed             localfleet: a program did not come up or ended on its own
+     +- NotApplied              operators: a command was written, but the fleet did not follow it in time
+     +- NoFleet                 operators: no fleet was named and none runs here
+     +- PoolError               control: a pool of nodes did not answer, or refused
+     +- SystemRefused           cli: a file, a socket or a process that the system does not give us
 
 Errors keep their facts as attributes and compose their sentence from them.
 """
@@ -169,3 +176,35 @@ class StoreUnavailable(SluiceError):
 
     def sentence(self) -> str:
         return f"Redis can't do {self.operation}: {self.detail}"
+
+
+class NoRedis(StoreUnavailable):
+    """A command's very first question to Redis came to nothing."""
+
+    code = "no-redis"
+
+    def __init__(self, *, url: str, detail: str) -> None:
+        """`url` is shown to people: without a password. `detail` is why, in a few words."""
+        super().__init__(operation="ping", detail=detail)
+        self.url = url
+
+    def sentence(self) -> str:
+        return (
+            f"nothing of use answers at {self.url} ({self.detail}): "
+            "start Redis there, or name another one with --redis or SLUICE_REDIS"
+        )
+
+
+class NoPort(SluiceError):
+    """Programs here have no port left to listen on."""
+
+    code = "no-port"
+
+    def __init__(self, *, host: str, least: int, most: int) -> None:
+        super().__init__()
+        self.host = host
+        self.least = least
+        self.most = most
+
+    def sentence(self) -> str:
+        return f"no port from {self.least} to {self.most} is free on {self.host}: end a program that has one"

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import msgspec
 
-from client_sim.core import moves as m
 from client_sim.core.report import MoveReport
+from player.core import moves as m
 
 MAX_KEPT = 256
 """Moves of one bot that are reported; the oldest are forgotten first."""

@@ -10,8 +10,8 @@ import struct
 from dataclasses import dataclass
 from itertools import accumulate
 
-from client_sim.core import frames
 from client_sim.core.clip import AUDIO_CLOCK, AUDIO_MS, VIDEO_CLOCK, Clip
+from player.core import frames
 
 AUDIO_PT = 111
 VIDEO_PT = 96

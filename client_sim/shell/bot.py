@@ -9,24 +9,24 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from client_sim.core import follower as f
-from client_sim.core import moves as m
 from client_sim.core.audience import Audience
-from client_sim.core.behaviour import RuleBox, decide
 from client_sim.core.clip import ClipIndex
-from client_sim.core.follower import Follower
 from client_sim.core.gaps import Mark
 from client_sim.core.listener import source_of
-from client_sim.core.mover import Mover
 from client_sim.core.replay import Track
 from client_sim.core.report import BotReport, gaps_of
-from client_sim.core.translate import media_event, router_event, router_message
 from client_sim.shell.chronicle import Chronicle, Emit
-from client_sim.shell.connections import Connections
-from client_sim.shell.media_link import MediaLink
 from client_sim.shell.publisher import Publisher
-from client_sim.shell.router_link import Callbacks, RouterLink
-from client_sim.shell.wire import Closed
+from player.core import follower as f
+from player.core import moves as m
+from player.core.behaviour import RuleBox, decide
+from player.core.follower import Follower
+from player.core.mover import Mover
+from player.core.translate import media_event, router_event, router_message
+from player.shell.connections import Connections
+from player.shell.media_link import MediaLink
+from player.shell.router_link import Callbacks, RouterLink
+from player.shell.wire import Closed
 from shared.messages import media, player
 from shared.messages.base import Message
 from shared.messages.codes import Refusal

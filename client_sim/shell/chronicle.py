@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from client_sim.core import moves as m
 from client_sim.core.audience import Audience
 from client_sim.core.gaps import Mark
 from client_sim.core.movelog import MoveLog
 from client_sim.core.report import Counts
+from player.core import moves as m
 from shared.messages.codes import Refusal
 from shared.messages.player import Moved
 

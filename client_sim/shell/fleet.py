@@ -10,17 +10,17 @@ from pathlib import Path
 
 from client_sim.config import MAX_BOTS, BotsConfig
 from client_sim.core import commands
-from client_sim.core.behaviour import RuleBox
 from client_sim.core.clip import Clip, ClipIndex
 from client_sim.core.gaps import Mark
 from client_sim.core.replay import AudioTrack, Numbers, Track, VideoTrack
 from client_sim.core.report import BotReport, FleetReport, fleet_report, unmarked
-from client_sim.core.rules import Rule
 from client_sim.core.script import Cast, Script, read_cast
 from client_sim.shell.bot import Bot, BotPlan
 from client_sim.shell.chronicle import Emit
 from client_sim.shell.pacer import Pacer
 from client_sim.shell.publisher import Publisher
+from player.core.behaviour import RuleBox
+from player.core.rules import Rule
 from shared.errors import BadMessage, BadSetting
 from shared.records import Presence
 from shared.tokens import PlayerClaims, issue

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from client_sim.core.replay import Track, rtx_packet
-from client_sim.shell.transport import PeerTransport
+from player.shell.transport import PeerTransport
 from shared.errors import BadPacket
 from shared.rtc import rtcp
 

@@ -1,96 +1,82 @@
-"""One program of ours as a child: how it is started, and how one knows that it is ready."""
+"""`sluice control` as a program: a controller with its HTTP port, until SIGTERM."""
 
 from __future__ import annotations
 
 import asyncio
+import json
+import logging
+import signal
 import sys
-import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-import aiohttp
+from control.config import ControlConfig
+from control.core.pool import Pool
+from control.core.pool_settings import MadePool, read_pool
+from control.core.scaling_settings import ScalingSettings, read_settings
+from control.shell.controller import Controller
+from control.shell.pools import make_pool
+from shared.errors import BadSetting
+from shared.http import make_app, serve
+from shared.logs import fields
+from shared.store.store import Store
 
-from control.errors import FleetFailed
-from control.shell.child import Child, start
-
-MISUSED = 2
-"""Exit status of all programs of ours when a setting can't be used."""
-READY_WITHIN_S = 60.0
-"""From start to `/readyz`. Importing aiortc alone takes seconds on a busy two-core machine."""
-
-
-@dataclass(slots=True)
-class Program:
-    """A running router or SFU and the addresses it was given."""
-
-    name: str
-    child: Child
-    http: str
-    ws: str
-
-    async def wait_ready(self, session: aiohttp.ClientSession, *, within_s: float = READY_WITHIN_S) -> None:
-        """Wait for 200 from `/readyz`. Raises `FleetFailed`, with the log's end, when it ends or the time is over."""
-        deadline = time.monotonic() + within_s
-        while True:
-            if not self.child.running:
-                raise ended_early(self.child)
-            if await get_status(session, f"{self.http}/readyz") == 200:
-                return
-            if time.monotonic() > deadline:
-                raise FleetFailed(
-                    program=self.name, detail=f"is not ready after {within_s:.0f} s", log=self.child.tail()
-                )
-            await asyncio.sleep(0.05)
+MAX_SETTINGS = 256 * 1024
+"""Longest settings file [bytes]."""
+log = logging.getLogger("control")
 
 
-def ended_early(child: Child) -> FleetFailed:
-    """The error about a program that did not come up; its log tells why."""
-    detail = f"ended with status {child.exit_code} while starting"
-    if child.exit_code == MISUSED:
-        detail += ", which is a setting that can't be used: its own words are above; is there a SLUICE_… for it?"
-    return FleetFailed(program=child.name, detail=detail, log=child.tail())
-
-
-def flags(**values: object) -> list[str]:
-    """`ws_port=1` as `--ws-port 1`; True as a bare flag, False as its `--no-` form, None left out."""
-    parts: list[str] = []
-    for name, value in values.items():
-        flag = name.replace("_", "-")
-        if value is None:
-            continue
-        if isinstance(value, bool):
-            parts.append(f"--{flag}" if value else f"--no-{flag}")
-        elif isinstance(value, list | tuple):
-            parts += [part for each in value for part in (f"--{flag}", str(each))]
-        else:
-            parts += [f"--{flag}", str(value)]
-    return parts
-
-
-async def start_program(
-    module: str, name: str, arguments: list[str], *, logs: Path, env: Mapping[str, str], http: str, ws: str
-) -> Program:
-    """Start `python -m MODULE ARGUMENTS`; wait for readiness separately."""
-    command = [sys.executable, "-m", module, *arguments]
-    return Program(name=name, child=await start(name, command, logs=logs, env=env), http=http, ws=ws)
-
-
-async def get_status(session: aiohttp.ClientSession, url: str) -> int | None:
-    """The HTTP status of a GET; None when there is no answer within two seconds."""
+def load_settings(path: Path) -> ScalingSettings:
+    """The settings in a file. Raises `BadSetting`, which names file, line and key."""
     try:
-        async with session.get(url, timeout=aiohttp.ClientTimeout(total=2.0)) as response:
-            return response.status
-    except (aiohttp.ClientError, TimeoutError):
-        return None
+        with path.open("rb") as file:
+            raw = file.read(MAX_SETTINGS + 1)
+        if len(raw) > MAX_SETTINGS:
+            raise BadSetting(setting=str(path), detail=f"is longer than {MAX_SETTINGS // 1024} KiB")
+        return read_settings(raw.decode(), name=str(path))
+    except OSError as error:
+        raise BadSetting(setting=str(path), detail=f"can't be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise BadSetting(setting=str(path), detail=f"is no UTF-8 text: {error.reason}") from None
 
 
-async def get_json(session: aiohttp.ClientSession, url: str, *, token: str = "") -> Any:
-    """The JSON a GET gives, as whom the token names; None when there is no 200 with JSON within two seconds."""
-    headers = {"Authorization": f"Bearer {token}"} if token else {}
+def open_pool(settings: ScalingSettings, *, fleet: str, environ: Mapping[str, str]) -> Pool:
+    """The pool that the settings describe. Raises `BadSetting`; nothing is connected yet.
+
+    Ceilings in the file are given to the nodes that are made as well, so that routers, pages and the controller mean
+    the same by a node's load.
+    """
+    pool = read_pool(settings.pool)
+    if isinstance(pool, MadePool):
+        given = {name: getattr(settings, name) for name in ("egress_ceiling_mbps", "stream_ceiling", "cpu_guard")}
+        ours = {f"SLUICE_{name.upper()}": str(value) for name, value in given.items() if value is not None}
+        pool = replace(pool, env={**ours, **pool.env})
+    return make_pool(pool, fleet=fleet, environ=environ)
+
+
+async def run_control(config: ControlConfig, settings: ScalingSettings, pool: Pool, *, dry_run: bool = False) -> int:
+    """Run until SIGTERM or SIGINT, give up the lease, and return the exit status. Raises `OSError` for a taken port."""
+    store = Store(config.redis, fleet=config.fleet)
+    controller = Controller(config.controller, settings, store=store, pool=pool, dry_run=dry_run)
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    # Alive and ready whatever Redis does: a controller that is ended because Redis is away helps nobody (invariant 3).
+    http = await serve(
+        make_app(ready=lambda: True, registry=controller.metrics.registry), host=config.host, port=config.http_port
+    )
+    url = f"http://{config.host}:{http.addresses[0][1]}"
+    print(json.dumps({"controller": config.controller, "http": url}), file=sys.stdout, flush=True)
+    log.info("[scale] up %s", fields(controller=config.controller, pool=pool.name, http=url, dry_run=dry_run))
     try:
-        async with session.get(url, headers=headers, timeout=aiohttp.ClientTimeout(total=2.0)) as response:
-            return await response.json() if response.status == 200 else None
-    except (aiohttp.ClientError, TimeoutError, ValueError):
-        return None
+        async with asyncio.TaskGroup() as group:
+            running = group.create_task(controller.run())
+            await stop.wait()
+            running.cancel()
+    finally:
+        await controller.stop()
+        await http.cleanup()
+    log.info("[scale] closed %s", fields(controller=config.controller))
+    return 0

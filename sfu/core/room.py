@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from sfu.core.subscribe_sdp import Carried
+from sfu.core.sdp.subscribe import Carried
 
 
 @dataclass(slots=True)

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, runtime_checkable
 
-from sfu.core.delivery import Delivered
+from sfu.core.media.delivery import Delivered
 from shared.rtc.srtp import SrtpKeys
 
 Address = tuple[str, int]

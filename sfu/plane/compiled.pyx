@@ -18,7 +18,7 @@ import socket
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from pylibsrtp._binding import ffi
 
-from sfu.core.delivery import Delivered
+from sfu.core.media.delivery import Delivered
 from sfu.plane import api
 from sfu.plane.packet import HOP_BY_HOP
 from sfu.plane.symbols import find_symbols

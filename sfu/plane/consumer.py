@@ -5,9 +5,9 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING
 
-from sfu.core.reports import RoundTrip
-from sfu.core.retransmit import Resend, ResendGate
-from sfu.core.rewrite import Last, Shifts, Span, SpanMap, switch_timestamp
+from sfu.core.media.reports import RoundTrip
+from sfu.core.media.retransmit import Resend, ResendGate
+from sfu.core.media.rewrite import Last, Shifts, Span, SpanMap, switch_timestamp
 from sfu.plane.api import ConsumerFlowing, ConsumerSnapshot, ConsumerSpec, LayerSwitched
 from sfu.plane.context import PlaneContext
 from sfu.plane.drops import DropReason

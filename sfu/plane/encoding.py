@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from sfu.core.keyframes import HIGH_LAYER_INTERVAL_S, LOW_LAYER_INTERVAL_S, KeyframeRequests
-from sfu.core.missing import LOOK_S, MissingPackets
-from sfu.core.reports import ReceiveStats, SenderClock
-from sfu.core.ring import RING_SIZE, PacketRing, Put
+from sfu.core.media.keyframes import HIGH_LAYER_INTERVAL_S, LOW_LAYER_INTERVAL_S, KeyframeRequests
+from sfu.core.media.missing import LOOK_S, MissingPackets
+from sfu.core.media.reports import ReceiveStats, SenderClock
+from sfu.core.media.ring import RING_SIZE, PacketRing, Put
 from sfu.plane.api import Codec, EncodingSnapshot
 from sfu.plane.context import PlaneContext
 from sfu.plane.drops import DropReason

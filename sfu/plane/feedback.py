@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sfu.core.reports import SenderClock
+from sfu.core.media.reports import SenderClock
 from sfu.plane.api import PeerHeard
 from sfu.plane.context import PlaneContext
 from sfu.plane.drops import DropReason

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sfu.core.arrivals import Arrivals
-from sfu.core.delivery import Delivery
+from sfu.core.media.arrivals import Arrivals
+from sfu.core.media.delivery import Delivery
 from sfu.plane.api import Address, DeliverySnapshot, PeerSnapshot
 from sfu.plane.context import PlaneContext
 from sfu.plane.drops import DropReason

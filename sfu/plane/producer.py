@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from sfu.core.binder import Candidate
-from sfu.core.delivery import Delivery
-from sfu.core.layers import LayerFact, choose_layer
+from sfu.core.media.binder import Candidate
+from sfu.core.media.delivery import Delivery
+from sfu.core.media.layers import LayerFact, choose_layer
 from sfu.plane.api import (
     SILENT_AFTER_S,
     ConsumerSpec,

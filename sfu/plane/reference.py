@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from sfu.core.binder import Sight, bind
+from sfu.core.media.binder import Sight, bind
 from sfu.plane.api import Address, ConsumerSpec, Event, PlaneSnapshot, PlaneTotals, ProducerSpec
 from sfu.plane.consumer import Consumer
 from sfu.plane.context import PlaneContext, Send

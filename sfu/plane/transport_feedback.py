@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sfu.core.arrivals import SOON_S, Arrivals
+from sfu.core.media.arrivals import SOON_S, Arrivals
 from sfu.plane.api import DeliveryReported
 from sfu.plane.context import PlaneContext
 from sfu.plane.peer import PlanePeer

@@ -7,8 +7,7 @@ import logging
 from collections.abc import Callable, Coroutine
 from typing import Any, Protocol
 
-from sfu.core.drain import DrainMachine
-from sfu.core.drain_events import (
+from sfu.core.drain.events import (
     AnnounceCordoned,
     AnnounceUncordoned,
     AskPlayers,
@@ -20,6 +19,7 @@ from sfu.core.drain_events import (
     RunFinalSequence,
     TimePassed,
 )
+from sfu.core.drain.machine import DrainMachine
 
 log = logging.getLogger("sfu.drain")
 

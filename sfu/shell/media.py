@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from sfu.core.transport_sdp import LocalTransport, RemoteTransport
+from sfu.core.sdp.transport import LocalTransport, RemoteTransport
 from sfu.plane.api import Plane
 from sfu.shell.peer import PeerEnd, PeerTransport
 from sfu.shell.udp import MediaPort

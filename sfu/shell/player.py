@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from sfu.core.publish_sdp import PublishedTrack
 from sfu.core.room import Room
+from sfu.core.sdp.publish import PublishedTrack
+from sfu.core.sdp.subscribe import SubscribeSession
+from sfu.core.sdp.transport import RemoteTransport
 from sfu.core.session import SessionLife
-from sfu.core.subscribe_sdp import SubscribeSession
-from sfu.core.transport_sdp import RemoteTransport
 from sfu.shell.media import MediaPeer
 from shared.messages.base import Message
 from shared.tokens import SfuClaims

@@ -10,7 +10,7 @@ import asyncio
 import random
 from collections.abc import Callable
 
-from sfu.core.warm_up import ProbeFailed, ProbeFailure, ProbeTrack
+from sfu.core.load.warm_up import ProbeFailed, ProbeFailure, ProbeTrack
 from sfu.plane.api import Address, PlaneSnapshot
 from sfu.shell.peer import PeerTransport
 from sfu.shell.probe_end import ProbeEnd

@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Callable
 
 from sfu.core.ice_lite import IceCredentials
-from sfu.core.warm_up import ProbeFailed, ProbeFailure
+from sfu.core.load.warm_up import ProbeFailed, ProbeFailure
 from sfu.plane.api import Address
 from shared.errors import BadPacket
 from shared.rtc.demux import Traffic, classify, is_rtcp

@@ -18,15 +18,15 @@ from prometheus_client import CollectorRegistry
 from websockets.asyncio.server import Server
 
 from sfu.config import SfuConfig
-from sfu.core.drain import DrainMachine
-from sfu.core.drain_events import (
+from sfu.core.drain.events import (
     CordonStamped,
     InterruptedAtTerminal,
     OccupancyChanged,
     SigtermReceived,
 )
-from sfu.core.ledger import DrainLedger
-from sfu.core.orders import event_of
+from sfu.core.drain.ledger import DrainLedger
+from sfu.core.drain.machine import DrainMachine
+from sfu.core.drain.orders import event_of
 from sfu.plane.api import Address, ConsumerFlowing, Event
 from sfu.plane.choice import make_plane
 from sfu.shell.api import make_api

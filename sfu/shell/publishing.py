@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sfu.core.publish_sdp import PublishedTrack, answer_offer, read_remote
-from sfu.core.subscribe_sdp import Carried
-from sfu.core.transport_sdp import RemoteTransport
+from sfu.core.sdp.publish import PublishedTrack, answer_offer, read_remote
+from sfu.core.sdp.subscribe import Carried
+from sfu.core.sdp.transport import RemoteTransport
 from sfu.plane.api import Codec, EncodingSsrc, ProducerSpec
 from sfu.shell.media import MediaPeer
 from sfu.shell.player import Player, Publication, PublishSide

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from urllib.parse import urlsplit, urlunsplit
 
 from sfu.config import SfuConfig
-from sfu.core.drain import DrainMachine
-from sfu.core.load import Contents, LoadMeter, node_load
-from sfu.core.report import Figures, Reporter
-from sfu.core.warm_up import ComingUp
+from sfu.core.drain.machine import DrainMachine
+from sfu.core.load.rates import Contents, LoadMeter, node_load
+from sfu.core.load.report import Figures, Reporter
+from sfu.core.load.warm_up import ComingUp
 from sfu.shell.hub import Hub
 from sfu.shell.loop_lag import LoopLag
 from sfu.shell.media import PortMedia

@@ -6,7 +6,7 @@ import os
 import time
 from pathlib import Path
 
-from sfu.core.load import MachineCpu, Sample
+from sfu.core.load.rates import MachineCpu, Sample
 
 _PROC_STAT = Path("/proc/stat")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sfu.core.subscribe_sdp import Accepted, SubscribeSession
+from sfu.core.sdp.subscribe import Accepted, SubscribeSession
 from sfu.plane.api import ConsumerSpec
 from sfu.shell.player import Player, SubscribeSide
 from shared.errors import BadSdp, Refused

@@ -8,7 +8,7 @@ import random
 import time
 from collections.abc import Callable, Sequence
 
-from sfu.core.warm_up import ProbeFailed, ProbeFailure, retry_delay_s
+from sfu.core.load.warm_up import ProbeFailed, ProbeFailure, retry_delay_s
 from sfu.plane.api import Address
 from sfu.shell.metrics import SfuMetrics
 from sfu.shell.probe import Probe

@@ -10,7 +10,7 @@ import pytest_asyncio
 from playwright.async_api import BrowserContext
 
 from bench.chromium import find_chromium, open_chromium
-from control.shell.fleet import Fleet, FleetSpec
+from localfleet.fleet import Fleet, FleetSpec
 
 ROUTERS, SFUS = 2, 3
 CAP_KBPS = 20_000

@@ -8,7 +8,7 @@ import signal
 import pytest
 from playwright.async_api import BrowserContext
 
-from control.shell.fleet import Fleet
+from localfleet.fleet import Fleet
 from tests.browser.room import Person, until
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]

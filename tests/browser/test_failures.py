@@ -8,7 +8,7 @@ import time
 import pytest
 from playwright.async_api import BrowserContext
 
-from control.shell.fleet import Fleet
+from localfleet.fleet import Fleet
 from tests.browser.room import Person, until
 from tests.browser.test_call import pair
 

@@ -13,8 +13,8 @@ import pytest_asyncio
 from playwright.async_api import BrowserContext, Page
 
 from bench.chromium import wait_true
-from control.shell.demo import Demo, demo
-from control.shell.fleet import Fleet
+from localfleet.fleet import Fleet
+from rehearse.shell.demo.fleet import Demo, demo
 from shared.errors import StoreUnavailable
 from shared.records import Drain, SfuState
 from shared.store.store import Store

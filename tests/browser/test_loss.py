@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import BrowserContext
 
-from control.shell.stall import StallMeter
+from rehearse.shell.stall import StallMeter
 from tests.browser.room import Person, until
 from tests.fakes.road import Road, fates, open_road
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.async_api import BrowserContext, Page
 
-from control.shell.fleet import Fleet
+from localfleet.fleet import Fleet
 from tests.browser.room import Person
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]

@@ -9,7 +9,7 @@ import aiohttp
 import pytest
 from playwright.async_api import BrowserContext
 
-from control.shell.fleet import Fleet
+from localfleet.fleet import Fleet
 from tests.browser.conftest import CAP_KBPS
 from tests.browser.room import Person, until
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from control.config import LocalFleet
+from localfleet.config import LocalFleet
 from shared.errors import BadSetting
 
 

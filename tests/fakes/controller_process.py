@@ -13,7 +13,7 @@ from pathlib import Path
 
 from control.config import ControlConfig
 from control.core.pool import Listing, NodePhase, PoolNode
-from control.shell.control import load_settings, run_control
+from control.shell.program import load_settings, run_control
 from shared.logs import setup
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from client_sim.core.impairment import Impairment
 from client_sim.shell.impairment import ImpairmentProxy
-from control.shell.fleet import Fleet, FleetSpec
+from localfleet.fleet import Fleet, FleetSpec
 from tests.fakes.plane_counters import PlaneCounters, plane_counters
 
 PERFECT = Impairment()

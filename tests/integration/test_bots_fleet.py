@@ -18,13 +18,13 @@ import pytest_asyncio
 from client_sim.config import MAX_BOTS, BotsConfig
 from client_sim.core.commands import Join, Leave, Mark
 from client_sim.core.report import BotReport, FleetReport
-from client_sim.core.rules import safe_to_move
 from client_sim.core.script import presence_of
 from client_sim.shell.bot import Bot
 from client_sim.shell.clip import load
 from client_sim.shell.fleet import BotFleet
 from client_sim.shell.idle_swarm import IdleSwarm
-from control.shell.fleet import Fleet, FleetSpec
+from localfleet.fleet import Fleet, FleetSpec
+from player.core.rules import safe_to_move
 from shared.errors import BadMessage
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(180)]

@@ -17,10 +17,10 @@ from typing import Any
 import aiohttp
 import pytest
 
-from control.cli.main import run as sluice
-from control.shell.child import Child, start
+from cli.main import run as sluice
 from shared.embedded import EmbeddedRedis
 from shared.errors import StoreUnavailable
+from shared.host.child import Child, start
 from shared.records import CommandVerb
 from shared.scaling_records import AUTOSCALER, ScalingState
 from shared.store import Store

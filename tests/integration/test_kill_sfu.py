@@ -7,10 +7,11 @@ import time
 
 import pytest
 
-from control.config import Crowd, FleetSize
-from control.core.rehearsal import REJOIN_BOUND_S, Kind
-from control.shell.rehearsal import staged
-from control.shell.stall import StallMeter
+from localfleet.config import FleetSize
+from rehearse.config import Crowd
+from rehearse.core.rehearsal import REJOIN_BOUND_S, Kind
+from rehearse.shell.rehearsal import staged
+from rehearse.shell.stall import StallMeter
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
 

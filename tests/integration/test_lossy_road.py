@@ -12,9 +12,9 @@ import pytest_asyncio
 
 from client_sim.config import BotsConfig
 from client_sim.core.report import BotReport
-from client_sim.core.rules import safe_to_move
 from client_sim.shell.clip import load
 from client_sim.shell.fleet import BotFleet
+from player.core.rules import safe_to_move
 from tests.fakes.road import Road, fates, open_road
 from tests.fakes.sfu_process import until
 

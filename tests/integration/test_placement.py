@@ -12,7 +12,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from control.cli.explain import told_of
+from cli.explain import told_of
 from shared.messages import player
 from shared.store import Store
 from tests.router.actors import Player, RouterProcess, Sfu, player_token

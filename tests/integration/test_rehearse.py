@@ -26,7 +26,7 @@ def server(request: pytest.FixtureRequest) -> list[str]:
 
 async def rehearse(kind: str, *more: str) -> tuple[int, dict[str, object], str]:
     """Run the command; its status, report and standard error."""
-    command = [sys.executable, "-m", "control.cli.main", "rehearse", kind, "--json", *more]
+    command = [sys.executable, "-m", "cli.main", "rehearse", kind, "--json", *more]
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(*command, stdout=pipe, stderr=pipe)
     out, err = await process.communicate()

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from control.cli.main import INTERRUPTED
+from cli.main import INTERRUPTED
 from control.shell.pools.proc import marked
 from control.shell.pools.process import MARK
 from tests.integration.test_rehearse import rehearse
@@ -56,7 +56,7 @@ async def test_load_brings_a_node_and_its_end_takes_one_and_nobody_is_cut() -> N
 
 
 async def test_a_rehearsal_that_is_ended_leaves_no_node_behind() -> None:
-    command = [sys.executable, "-m", "control.cli.main", "rehearse", "scale", "--sfus", "2"]
+    command = [sys.executable, "-m", "cli.main", "rehearse", "scale", "--sfus", "2"]
     process = await asyncio.create_subprocess_exec(*command, stderr=asyncio.subprocess.PIPE)
     assert process.stderr is not None
     place = ""

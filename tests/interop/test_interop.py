@@ -18,10 +18,10 @@ import pytest
 import pytest_asyncio
 
 from client_sim.config import BotsConfig
-from client_sim.core.rules import safe_to_move
 from client_sim.shell.bot import Bot
 from client_sim.shell.clip import load
 from client_sim.shell.fleet import BotFleet
+from player.core.rules import safe_to_move
 from tests.fakes.plane_counters import PlaneCounters
 from tests.fakes.road import PERFECT, Road, fates, open_road
 from tests.fakes.sfu_process import until

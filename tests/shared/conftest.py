@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from redis.asyncio import Redis
 
-from control.shell.ports import Ports
 from shared.embedded import EmbeddedRedis
+from shared.host.ports import Ports
 from tests.fakes.needed import need
 from tests.shared.worlds import MemoryWorld, RedisWorld, World
 

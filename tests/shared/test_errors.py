@@ -15,6 +15,7 @@ from shared.errors import (
     BadSetting,
     BadToken,
     Fenced,
+    NoPort,
     Refused,
     SluiceError,
     StoreUnavailable,
@@ -32,6 +33,7 @@ EXAMPLES: list[SluiceError] = [
     Refused("no-sfu", "none is alive"),
     Fenced(token=3, newest=4),
     StoreUnavailable(operation="read_room", detail="no answer"),
+    NoPort(host="127.0.0.1", least=1, most=2),
     EmbeddedFailed(binary="/usr/bin/redis-server", detail="did not come up", log="one\nlast line"),
 ]
 
@@ -58,6 +60,8 @@ def test_codes_are_stable_words() -> None:
         "Refused": "internal",
         "Fenced": "internal",
         "StoreUnavailable": "store-unavailable",
+        "NoRedis": "no-redis",
+        "NoPort": "no-port",
     }
     assert Refused("no-sfu").code == "no-sfu"
 

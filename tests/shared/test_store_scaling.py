@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
-from sfu.core.drain import DrainMachine
-from sfu.core.drain_bounds import DrainBounds
-from sfu.core.drain_events import AnnounceCordoned, AnnounceUncordoned, CordonOrdered, Lease, UncordonOrdered
+from sfu.core.drain.bounds import DrainBounds
+from sfu.core.drain.events import AnnounceCordoned, AnnounceUncordoned, CordonOrdered, Lease, UncordonOrdered
+from sfu.core.drain.machine import DrainMachine
 from shared.errors import BadRecord, Fenced, Refused
 from shared.keys import Keys
 from shared.records import CommandVerb

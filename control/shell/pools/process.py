@@ -20,12 +20,12 @@ import msgspec
 from control.core.pool import Listing, NodePhase, Oddity, OddKind, PoolNode, without_oddities
 from control.core.pool_settings import ProcessPoolSettings, node_name
 from control.errors import PoolError, PoolTrouble
-from control.shell.child import tail
 from control.shell.pools import proc
 from control.shell.pools.made import sfu_environment
 from control.shell.pools.process_records import NodeFile, NodeFiles
-from control.shell.ports import is_free
-from control.shell.runfiles import directory
+from shared.host.child import tail
+from shared.host.ports import is_free
+from shared.host.state import state_directory
 
 MARK = "SLUICE_POOL_NODE"
 """In each process' environment: the state directory and the node."""
@@ -52,7 +52,7 @@ class ProcessPool:
         self._environ = environ
         self._command = list(command)
         self._rng = rng or random.Random()
-        place = Path(settings.state_dir) if settings.state_dir else directory(dict(environ)) / "pools" / fleet
+        place = Path(settings.state_dir) if settings.state_dir else state_directory(dict(environ)) / "pools" / fleet
         self._files = NodeFiles(place.resolve() / settings.name)
 
     @property

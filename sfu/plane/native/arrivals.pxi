@@ -1,4 +1,4 @@
-# Transport-wide feedback to publishers: what arrived when, and the packets that tell it; as sfu.core.arrivals and
+# Transport-wide feedback to publishers: what arrived when, and the packets that tell it; as sfu.core.media.arrivals and
 # shared.rtc.transport_cc.
 
 cdef enum:

@@ -247,7 +247,7 @@ cdef void consumer_nack(Engine *engine, Consumer *consumer, uint16_t sequence, d
 
 
 cdef int resend_ask(Consumer *consumer, int64_t out_index, double now) noexcept nogil:
-    """-1: send it; else why not. Once per round trip, and within a budget; as sfu.core.retransmit."""
+    """-1: send it; else why not. Once per round trip, and within a budget; as sfu.core.media.retransmit."""
     cdef double wait = fmin(fmax(consumer.least_rtt_s if consumer.has_rtt else 0.05, 0.02), 0.5)
     cdef Resent *last
     if consumer.resents == NULL:

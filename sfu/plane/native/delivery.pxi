@@ -1,4 +1,4 @@
-# Transport-wide feedback from those who get media: what we sent, and what became of it; as sfu.core.delivery.
+# Transport-wide feedback from those who get media: what we sent, and what became of it; as sfu.core.media.delivery.
 
 cdef enum:
     FEWEST_SENT = 256           # packets remembered at first; powers of two

@@ -1,14 +1,14 @@
 # Everything the plane keeps, as C structs. One mutex guards it all; see thread.pxi.
 
 cdef enum:
-    RING = 1000                 # packets kept per encoding, as sfu.core.ring
-    REMEMBERED = 1000           # resends remembered per consumer, as sfu.core.retransmit
+    RING = 1000                 # packets kept per encoding, as sfu.core.media.ring
+    REMEMBERED = 1000           # resends remembered per consumer, as sfu.core.media.retransmit
     MAX_SSRCS = 1024            # as sfu.plane.peer
-    MAX_MISSING = 250           # as sfu.core.missing
+    MAX_MISSING = 250           # as sfu.core.media.missing
     MAX_NACKED = 1000           # as shared.rtc.rtcp
     MAX_TRIES = 10
-    KEPT_SPANS = 32             # as sfu.core.rewrite
-    KEPT_REPORTS = 4            # as sfu.core.reports
+    KEPT_SPANS = 32             # as sfu.core.media.rewrite
+    KEPT_REPORTS = 4            # as sfu.core.media.reports
     KEPT_RETIRED = 16           # encodings replaced by a new SSRC that late packets may still need
     MAX_DATAGRAM = 1500
     MAX_PLAIN = 1456            # as shared.rtc.srtp

@@ -22,7 +22,7 @@ cdef Encoding *producer_add_encoding(Engine *engine, Producer *producer, const N
     return encoding
 
 
-# -- which layer an SSRC is: the ladder of sfu.core.binder
+# -- which layer an SSRC is: the ladder of sfu.core.media.binder
 
 cdef struct Sight:
     uint32_t ssrc
@@ -237,7 +237,7 @@ cdef void encoding_retire(Engine *engine, Producer *producer, Encoding *encoding
 # -- layers
 
 cdef Encoding *producer_target(Producer *producer, bint prefers, const Name *preferred) noexcept nogil:
-    """The layer that a consumer with this preference should get: the ladder of sfu.core.layers; NULL while none flows."""
+    """The layer that a consumer with this preference should get: the ladder of sfu.core.media.layers; NULL while none flows."""
     cdef int at, count = producer.encodings.count, wanted = -1
     cdef Encoding *encoding
     cdef bint any_media = False

@@ -1,7 +1,7 @@
 # What a peer's transport-wide congestion control keeps: see arrivals.pxi and delivery.pxi.
 
 cdef enum:
-    ARRIVALS = 2048             # transport-wide numbers remembered, as sfu.core.arrivals; a power of two
+    ARRIVALS = 2048             # transport-wide numbers remembered, as sfu.core.media.arrivals; a power of two
 
 cdef struct DeliveredPacket:
     double sent_at

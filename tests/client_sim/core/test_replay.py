@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 
 from client_sim.core.clip import Clip
-from client_sim.core.frames import Assembler
 from client_sim.core.replay import HISTORY, AudioTrack, Numbers, VideoTrack, rtx_packet
+from player.core.frames import Assembler
 from shared.rtc import rtp
 
 CLIP = Clip(

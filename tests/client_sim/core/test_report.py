@@ -5,12 +5,12 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from client_sim.core import moves as m
 from client_sim.core.audience import Received
 from client_sim.core.commands import Join, Leave, Mark, Presence, Stop, read
 from client_sim.core.gaps import GapReport
 from client_sim.core.movelog import MoveLog
 from client_sim.core.report import BotReport, Counts, Gaps, fleet_report, gaps_of
+from player.core import moves as m
 from shared.errors import BadMessage
 
 

@@ -18,8 +18,8 @@ from client_sim.core.replay import AudioTrack, Numbers, VideoTrack
 from client_sim.core.session_sdp import FarEnd, Incoming
 from client_sim.shell.pacer import Pacer
 from client_sim.shell.publisher import Publisher
-from client_sim.shell.receiver import Receiver
-from client_sim.shell.transport import PeerTransport, TransportFailed
+from player.shell.receiver import Receiver
+from player.shell.transport import PeerTransport, TransportFailed
 from shared.records import PublicationRecord
 from shared.rtc import rtcp, rtp, sdp, stun_check
 from shared.rtc.dtls import Certificate, DtlsTransport
@@ -293,7 +293,7 @@ async def test_a_clean_goodbye_is_noticed(pair: Pair) -> None:
 
 
 async def test_nobody_there_is_a_typed_failure(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("client_sim.shell.transport.CONNECT_S", 0.3)
+    monkeypatch.setattr("player.shell.transport.CONNECT_S", 0.3)
     far = FarSide()
     far.answering = False
     transport = PeerTransport(on_rtp=lambda _p, _a: None, on_rtcp=lambda _p, _a: None, on_closed=lambda _: None)

@@ -10,8 +10,8 @@ from control.core.autoscaler.removals import RENEW_AT
 from control.core.autoscaler.samples import NodeCeilings
 from control.core.scaling_settings import ScalingSettings, least_cordon_lease_s, read_settings
 from control.shell.leadership import ASK_EVERY
-from sfu.core.cordon import lease_fault
-from sfu.core.drain_events import Lease
+from sfu.core.drain.cordon import lease_fault
+from sfu.core.drain.events import Lease
 from shared.errors import BadSetting
 from shared.records import Capacities
 

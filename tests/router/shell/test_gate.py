@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import aiohttp
 import pytest
 
-from control.shell.operations import players_on, reader_token
+from operators.shell.operations import players_on, reader_token
 from router.config import RouterConfig
 from router.shell.router import Router
 from shared.tokens import OperatorClaims, PlayerClaims, issue

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from sfu.core.publish_sdp import MediaFormat
 from sfu.core.room import Room
-from sfu.core.subscribe_sdp import Carried
+from sfu.core.sdp.publish import MediaFormat
+from sfu.core.sdp.subscribe import Carried
 
 OPUS = MediaFormat(kind="audio", name="opus")
 

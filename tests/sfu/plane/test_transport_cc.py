@@ -7,8 +7,8 @@ import random
 
 import pytest
 
-from sfu.core.arrivals import LATEST_S, SOON_S
-from sfu.core.delivery import FEWEST, Delivered
+from sfu.core.media.arrivals import LATEST_S, SOON_S
+from sfu.core.media.delivery import FEWEST, Delivered
 from sfu.plane.api import DeliveryReported, DeliverySnapshot, PeerSnapshot
 from shared.rtc import rtcp, rtp, transport_cc
 from shared.rtc.srtp import SrtpKeys

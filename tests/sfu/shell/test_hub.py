@@ -11,7 +11,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from sfu.config import SfuConfig
-from sfu.core.transport_sdp import LocalTransport, RemoteTransport
+from sfu.core.sdp.transport import LocalTransport, RemoteTransport
 from sfu.plane.api import ProducerFlowing
 from sfu.plane.reference import ReferencePlane
 from sfu.shell.hub import Hub

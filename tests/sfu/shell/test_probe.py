@@ -13,7 +13,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from sfu.core.ice_lite import IceCredentials, IceLite
-from sfu.core.warm_up import ProbeFailed, ProbeFailure, ProbeTrack
+from sfu.core.load.warm_up import ProbeFailed, ProbeFailure, ProbeTrack
 from sfu.plane.api import Address, ConsumerFlowing, Event
 from sfu.plane.choice import PlaneKind, make_plane
 from sfu.shell import probe as probe_module

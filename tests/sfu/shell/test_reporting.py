@@ -13,8 +13,8 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from sfu.config import SfuConfig
-from sfu.core.drain import DrainMachine
-from sfu.core.drain_bounds import DrainBounds
+from sfu.core.drain.bounds import DrainBounds
+from sfu.core.drain.machine import DrainMachine
 from sfu.plane.api import PeerSnapshot, PlaneSnapshot, PlaneTotals
 from sfu.plane.choice import PlaneKind, make_plane
 from sfu.shell import probe as probe_module

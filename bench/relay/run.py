@@ -1,0 +1,300 @@
+"""One run of `sluice bench relay`: start a server, join everybody, let media flow, and read both sides' counters."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+
+from bench.machine import Cores, busy_seconds, socket_drops
+from bench.relay.figures import Reading, RelayFigures, Traffic, figures, loss
+from bench.relay.load import FIRST_HOST, Client, Load
+from bench.relay.peers import Answer, Peer, PublishedTrack
+from bench.relay.workloads import Course, Media, Setup, Subscriber, Workload
+from shared.errors import SluiceError
+from shared.rtc import rtp
+from shared.rtc.dtls import Fingerprint
+from shared.rtc.srtp import SrtpProfile
+
+JOIN_AT_ONCE = 16
+"""Handshakes under way at a time, but in a storm."""
+
+WARM_UP_S = 2.0
+"""Every stream flows by then: key frames come once a second."""
+
+SETTLE_S = 0.3
+"""Nothing has come for so long after publishers fell silent: nothing is under way."""
+
+SETTLE_WITHIN_S = 10.0
+LOOK_EVERY_S = 0.02
+
+STORM_S = 1.0
+"""A storm's figures are of at least so long: a hundred joins may take less."""
+
+WARM_UP_JOINS = 2
+"""`churn` warms up with so many times the joins that are measured: an interpreter's memory takes a while to settle."""
+
+STAY_S = 0.02
+"""How long somebody who joins in `churn` stays."""
+
+SAY_EVERY_S = 2.0
+FIRST_SSRC = 1000
+"""Of the first publisher's first track."""
+
+Say = Callable[[str], None]
+"""Tells of progress."""
+
+
+class BadContent(SluiceError):
+    """What a subscriber decrypted is not what was published."""
+
+    code = "bad-content"
+
+    def __init__(self, *, detail: str) -> None:
+        super().__init__()
+        self.detail = detail
+
+    def sentence(self) -> str:
+        return f"the server changed the media: {self.detail}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunSettings:
+    """One run."""
+
+    workload: Workload
+    size: int
+    """Subscribers, or rooms."""
+    seconds: float
+    joins: int
+    """Who joins later, those that warm up included."""
+    profile: SrtpProfile
+    cores: Cores
+    gso: bool = False
+    """Whether the generator's publishers send a frame as one."""
+    gro: bool = False
+    """Whether the generator takes received runs as one."""
+    warm_up_s: float = WARM_UP_S
+    seed: int = 1
+
+
+Ask = Callable[[Fingerprint], Awaitable[Answer]]
+"""How somebody is made known to the server."""
+
+
+class Run:
+    """The parts of a run that is under way. Numbers: subscribers, those who join later, publishers."""
+
+    def __init__(self, settings: RunSettings, peer: Peer, say: Say) -> None:
+        self.settings = settings
+        self.peer = peer
+        self.say = say
+        self.setup: Setup = settings.workload.setup(settings.size)
+        self.rng = random.Random(settings.seed)
+        self.watching = len(self.setup.subscribers)
+        self.load = Load(hosts=self.watching + settings.joins, watched=1, gso=settings.gso, gro=settings.gro)
+        self.load.generator.time_only(self.watching)
+
+    async def publish(self) -> None:
+        """Join all publishers, and lay their frames evenly over time."""
+        people = [self._publisher(place) for place in range(len(self.setup.publishers))]
+        clients = await self._join("publishers", people)
+        phases = {kind: self._phases(len(clients)) for kind in ("video", "audio")}
+        for place, client in enumerate(clients):
+            media = self.setup.publishers[place].media
+            self.load.publish(
+                client,
+                [
+                    (track, one, int(phases[one.kind][place] * one.interval_ns))
+                    for track, one in zip(tracks_of(place, media), media, strict=True)
+                ],
+                self.rng,
+            )
+
+    async def subscribe(self) -> None:
+        people = [self._subscriber(place, subscriber) for place, subscriber in enumerate(self.setup.subscribers)]
+        await self._join("subscribers", people)
+
+    async def storm(self) -> None:
+        """All at once."""
+        await asyncio.gather(asyncio.sleep(STORM_S), self._connect(self._later(range(self.settings.joins))))
+
+    async def churn(self, places: range) -> None:
+        """Join, stay a little, leave; as many at a time as join at once."""
+        for start in range(0, len(places), JOIN_AT_ONCE):
+            people = self._later(places[start : start + JOIN_AT_ONCE])
+            clients = await self._connect(people)
+            await asyncio.sleep(STAY_S)
+            for (number, _), client in zip(people, clients, strict=True):
+                await client.close()
+                await self.peer.leave(number)
+            if start and start % 512 == 0:
+                rss_mib = (await self.peer.stats()).rss_bytes / (1 << 20)
+                self.say(f"{places[start]} of {self.settings.joins} have joined and left: {rss_mib:.1f} MiB")
+
+    async def quiet(self) -> Traffic:
+        """Hold the publishers (`load.go` lets them go on) until all they sent has come, or has had the time to."""
+        generator = self.load.generator
+        generator.hold()
+        now = since = time.monotonic()
+        ends, came = now + SETTLE_WITHIN_S, -1
+        while now - since < SETTLE_S and now < ends:
+            if (packets := sum(flow[2] for flow in generator.flows())) != came:
+                came, since = packets, now
+            await asyncio.sleep(LOOK_EVERY_S)
+            now = time.monotonic()
+        return Traffic(sent=generator.sent_by(), flows=generator.flows())
+
+    def wanted(self) -> list[list[int]]:
+        """SSRCs of the tracks that each subscriber should get, as its publishers send them."""
+        ssrcs = [
+            [track.ssrc for track in tracks_of(place, publisher.media)]
+            for place, publisher in enumerate(self.setup.publishers)
+        ]
+        return [[ssrc for place in one.publishers for ssrc in ssrcs[place]] for one in self.setup.subscribers]
+
+    async def read(self) -> Reading:
+        peer = await self.peer.stats()
+        return Reading(
+            at=time.monotonic(),
+            peer=peer,
+            flows=self.load.generator.flows(),
+            arrivals=self.load.generator.arrivals(),
+            sent=self.load.generator.sent(),
+            generator_s=time.process_time(),
+            busy_s=busy_seconds(self.settings.cores.both),
+            overrun=socket_drops(self.load.address[1]),
+        )
+
+    def _publisher(self, place: int) -> tuple[int, Ask]:
+        publisher, number = self.setup.publishers[place], self.load.hosts + place
+        tracks = tracks_of(place, publisher.media)
+        return number, lambda fingerprint: self.peer.publish(
+            number, room=publisher.room, fingerprint=fingerprint, tracks=tracks
+        )
+
+    def _subscriber(self, number: int, subscriber: Subscriber) -> tuple[int, Ask]:
+        publishers = [self.load.hosts + place for place in subscriber.publishers]
+        return number, lambda fingerprint: self.peer.subscribe(
+            number, room=subscriber.room, fingerprint=fingerprint, publishers=publishers
+        )
+
+    def _later(self, places: range) -> list[tuple[int, Ask]]:
+        """Those who join besides want what the first subscriber wants."""
+        return [self._subscriber(self.watching + place, self.setup.subscribers[0]) for place in places]
+
+    def _phases(self, count: int) -> list[float]:
+        """Shares of an interval, one in each of `count` equal parts, in no order."""
+        phases = [(place + self.rng.random()) / count for place in range(count)]
+        self.rng.shuffle(phases)
+        return phases
+
+    async def _join(self, who: str, people: Sequence[tuple[int, Ask]]) -> list[Client]:
+        clients: list[Client] = []
+        told = time.monotonic()
+        for start in range(0, len(people), JOIN_AT_ONCE):
+            clients += await self._connect(people[start : start + JOIN_AT_ONCE])
+            if time.monotonic() - told > SAY_EVERY_S:
+                told = time.monotonic()
+                self.say(f"joining {who}: {len(clients)}/{len(people)}")
+        return clients
+
+    async def _connect(self, people: Sequence[tuple[int, Ask]]) -> list[Client]:
+        """Handshakes at the same time; the server is asked one by one."""
+        clients = [self.load.client(number, (self.settings.profile,)) for number, _ in people]
+        answers = [await ask(client.dtls_fingerprint) for client, (_, ask) in zip(clients, people, strict=True)]
+        for (number, _), answer in zip(people, answers, strict=True):
+            self.load.expect(number, answer.restarted)
+        await asyncio.gather(*(client.connect(answer) for client, answer in zip(clients, answers, strict=True)))
+        return clients
+
+
+async def measure(settings: RunSettings, peer: Peer, *, say: Say) -> RelayFigures:
+    """Start the server, run the workload, and stop the server. Raises what joining raises, and `BadContent`."""
+    own_cores = os.sched_getaffinity(0)
+    await peer.start(core=settings.cores.server, profile=settings.profile)
+    try:
+        if settings.cores.generator is not None:
+            os.sched_setaffinity(0, {settings.cores.generator})
+        run = Run(settings, peer, say)
+        try:
+            return await _measure(run)
+        finally:
+            await run.load.close()
+    finally:
+        os.sched_setaffinity(0, own_cores)
+        await peer.stop()
+
+
+async def _measure(run: Run) -> RelayFigures:
+    settings = run.settings
+    empty = await run.peer.stats()
+    await run.publish()
+    await run.subscribe()
+    run.load.go()
+    await asyncio.sleep(settings.warm_up_s)
+    watched = await run.peer.stats()
+    warm = 0
+    if settings.workload.course is Course.CHURN:
+        warm = settings.joins * WARM_UP_JOINS // (1 + WARM_UP_JOINS)
+    await run.churn(range(warm))
+    before = await run.quiet()
+    first = await run.read()
+    run.load.go()
+    match settings.workload.course:
+        case Course.STEADY:
+            await asyncio.sleep(settings.seconds)
+        case Course.STORM:
+            await run.storm()
+        case Course.CHURN:
+            await run.churn(range(warm, settings.joins))
+    last = await run.read()
+    after = await run.quiet()
+    told = figures(
+        first,
+        last,
+        workload=settings.workload.name,
+        server=run.peer.name,
+        profile=settings.profile.value,
+        subscribers=run.watching,
+        lost=loss(before, after, run.wanted()),
+        rss_bytes=watched.rss_bytes - empty.rss_bytes,
+        verified=verify(run.load.clients[FIRST_HOST]),
+    )
+    told = replace(told, version=run.peer.version)
+    joined = settings.joins - warm
+    if settings.workload.course is not Course.STEADY:
+        told = replace(told, joins=joined, joins_per_s=joined / told.seconds)
+    if settings.workload.course is Course.CHURN:
+        told = replace(told, rss_kib_warm=first.peer.rss_bytes / 1024, rss_kib_end=last.peer.rss_bytes / 1024)
+    return told
+
+
+def tracks_of(place: int, media: Sequence[Media]) -> list[PublishedTrack]:
+    """A publisher's tracks; SSRCs are all different."""
+    return [
+        PublishedTrack(mid=str(at), kind=one.kind, ssrc=FIRST_SSRC + 2 * place + at) for at, one in enumerate(media)
+    ]
+
+
+def verify(client: Client) -> int:
+    """How many packets a watched subscriber decrypted. Raises `BadContent` unless they are what was published.
+
+    They must be in order; some may be missing: `loss` counts those.
+    """
+    newest: dict[int, int] = {}
+    if client.refused:
+        raise BadContent(detail=f"{client.refused} packets could not be decrypted")
+    for packet in client.received:
+        header = rtp.parse(packet)
+        payload = packet[header.payload_start : header.payload_end]
+        number = int.from_bytes(payload[-4:], "big")
+        if payload[-8:-4] != b"body":
+            raise BadContent(detail="a packet's content has changed")
+        if number <= newest.get(header.ssrc, -1):
+            raise BadContent(detail="packets are out of order")
+        newest[header.ssrc] = number
+    return len(client.received)

@@ -1,0 +1,35 @@
+"""`sluice drains`: what past drains came to (D10)."""
+
+from __future__ import annotations
+
+from cli.last import check_last
+from cli.output import out, print_json
+from cli.tables import drains_table
+from operators.config import HERE, Where
+from operators.shell.operations import open_store
+from operators.shell.target import find_target
+
+
+async def drains(*, where: Where = HERE, last: int = 20, json: bool = False) -> None:
+    """List drain reports, newest first: how long, who was evicted, what was still forwarded at the end.
+
+    For example:
+
+        sluice drains --last 5
+
+    Parameters
+    ----------
+    last
+        How many.
+    json
+        Print the reports as JSON.
+    """
+    check_last(last)
+    async with open_store(find_target(where)) as store:
+        reports = await store.read_drain_reports(last)
+    if json:
+        print_json(reports)
+    elif reports:
+        out.print(drains_table(reports))
+    else:
+        out.print("no SFU has drained yet")

@@ -1,0 +1,126 @@
+"""The `sluice` command: one file per command, loaded when it is asked for."""
+
+from __future__ import annotations
+
+import logging
+import os
+import select
+import sys
+from importlib.metadata import version
+
+from cyclopts import App, CycloptsError
+
+from cli.environment import every_setting, where_only
+from cli.errors import SystemRefused
+from cli.output import err, show_error
+from shared.errors import BadInput, BadSetting, SluiceError
+from shared.logs import visible
+
+HELP = """Roll a fleet of SFUs without cutting a call.
+
+Start with a fleet on this machine, and drain one of its SFUs:
+
+    sluice up --bots 6
+
+    sluice drain sfu-1 --watch
+
+or let a private fleet do it and measure the gaps:
+
+    sluice rehearse drain
+
+Every setting can also be given as SLUICE_… in the environment."""
+FAILED, MISUSED, INTERRUPTED = 1, 2, 130
+
+COMMANDS = {
+    "up": ("cli.up:up", "Start routers and SFUs on this machine and watch them."),
+    "status": ("cli.status:status", "Show the fleet's SFUs and routers."),
+    "cordon": ("cli.cordon:cordon", "Take an SFU out of new placements; its calls go on."),
+    "uncordon": ("cli.cordon:uncordon", "Let an SFU take new players again."),
+    "drain": ("cli.drain:drain", "Cordon an SFU and let it end once its last player has left."),
+    "drains": ("cli.drains:drains", "List what past drains came to."),
+    "explain": ("cli.explain:explain", "Tell why a room or a player is where it is."),
+    "exit": ("cli.exit:exit_", "End cordoned SFUs now; their players rejoin elsewhere."),
+    "token": ("cli.token:token", "Make a player's or an operator's token."),
+    "scaling": ("cli.scaling:app", "Show what the autoscaler decided and why; check its settings."),
+    "rehearse": ("cli.rehearse:app", "Drain, end, roll or scale a private fleet under talking bots."),
+    "bench": ("cli.bench:app", "Measure what this machine carries."),
+    "capacity": ("cli.capacity:capacity", "Find the streams that this machine holds."),
+    "demo": ("cli.demo:app", "Look at the fleet page with simulated SFUs."),
+    "bots": ("client_sim.__main__:bots_command", "Run players that talk, move and measure gaps."),
+    "control": ("cli.control:control", "Run a controller that grows and shrinks the fleet."),
+    "router": ("router.command:router_command", "Run a router."),
+    "sfu": ("sfu.__main__:sfu_command", "Run an SFU."),
+}
+"""Where each command is, and what the list of commands says of it."""
+OPERATORS = {"status", "cordon", "uncordon", "drain", "drains", "explain", "exit"}
+"""Commands that act on a fleet somebody else runs."""
+
+
+def make_app(asked: str = "") -> App:
+    """The command tree; no command's module is imported yet. The command that is `asked` for tells its own help page,
+    which the words for the list would otherwise stand in for."""
+    app = App(
+        name="sluice",
+        help=HELP,
+        version=lambda: version("sluice"),
+        config=every_setting,
+        result_action="return_value",
+        help_format="markdown",
+    )
+    for name, (target, words) in COMMANDS.items():
+        said = None if name == asked else words
+        if name in OPERATORS:
+            app.command(target, name=name, help=said, config=where_only)
+        else:
+            app.command(target, name=name, help=said)
+    return app
+
+
+def run(tokens: list[str]) -> int:
+    """Run one command; its exit status. 1: it failed; 2: it was misused."""
+    logging.lastResort = logging.NullHandler()  # a command's error says it all; programs set up a log of their own
+    try:
+        check_text(tokens)
+        asked = next((token for token in tokens if not token.startswith("-")), "")
+        result = make_app(asked)(tokens, exit_on_error=False, error_console=err)
+    except CycloptsError:
+        return MISUSED  # cyclopts has said what is wrong
+    except BadInput as error:
+        show_error(error)
+        return MISUSED
+    except SluiceError as error:
+        show_error(error)
+        return FAILED
+    except OSError as error:
+        if not isinstance(error, BrokenPipeError) or not reader_is_gone():
+            show_error(SystemRefused(error))
+        return FAILED
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    return result if isinstance(result, int) else 0
+
+
+def check_text(tokens: list[str]) -> None:
+    """Raise `BadSetting` for bytes that are no UTF-8: they stand for no name that a fleet could know."""
+    for token in tokens:
+        if any("\ud800" <= each <= "\udfff" for each in token):
+            raise BadSetting(setting="arguments", detail=f"{visible(token)} is no UTF-8")
+
+
+def reader_is_gone() -> bool:
+    """Nobody reads our output any more, as after `sluice ... | head`."""
+    poll = select.poll()
+    poll.register(1, 0)
+    return bool(poll.poll(0))  # an error of the pipe is told unasked
+
+
+def main() -> None:
+    """The console script."""
+    status = run(sys.argv[1:])
+    if reader_is_gone():
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or the interpreter would complain at its end
+    sys.exit(status)
+
+
+if __name__ == "__main__":
+    main()

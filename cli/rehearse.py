@@ -1,0 +1,154 @@
+"""`sluice rehearse drain|exit|roll|scale`: a private fleet of bots goes through it, and what they felt is reported."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from cyclopts import App
+
+from cli.output import out, print_json, step
+from cli.report import report_table
+from cli.scale_plot import check_plot, draw, plot_scale
+from cli.scale_report import scale_report
+from localfleet.config import SMALL, FleetSize
+from rehearse.config import TWELVE, Crowd
+from rehearse.core.rehearsal import Kind, advice
+from rehearse.shell.rehearsal import rehearse
+from rehearse.shell.scale.rehearsal import rehearse_scale
+
+app = App(
+    name="rehearse",
+    help="""Start a private fleet, fill it with talking bots, end SFUs under them, and report what they felt.
+
+The exit status is 1 when anybody was cut: evicted, never told, left behind, a failed connection, or silence or a frozen
+picture beyond the bounds (40 ms of audio, two frame times of video).
+
+    sluice rehearse drain
+
+    sluice rehearse roll --bots 24 --rooms 6 --json
+
+    sluice rehearse exit --server /usr/bin/redis-server
+
+`scale` lets an autoscaler add an SFU and take one out, and checks the whole of it.
+""",
+)
+
+
+@app.command
+async def drain(*, size: FleetSize = SMALL, crowd: Crowd = TWELVE, json: bool = False) -> int:
+    """SIGTERM to the SFU with the most players: everybody moves, and it ends.
+
+    Parameters
+    ----------
+    json
+        Print the report as JSON.
+    """
+    return await _run(Kind.DRAIN, size, crowd, json=json)
+
+
+@app.command(name="exit")
+async def exit_(*, size: FleetSize = SMALL, crowd: Crowd = TWELVE, json: bool = False) -> int:
+    """A forced exit of a cordoned SFU whose players stay: they are told, and are back elsewhere within 5 s.
+
+    Parameters
+    ----------
+    json
+        Print the report as JSON.
+    """
+    return await _run(Kind.EXIT, size, crowd, json=json)
+
+
+@app.command
+async def roll(*, size: FleetSize = SMALL, crowd: Crowd = TWELVE, json: bool = False) -> int:
+    """Replace every SFU, one after another, the replacement first.
+
+    Parameters
+    ----------
+    json
+        Print the report as JSON.
+    """
+    return await _run(Kind.ROLL, size, crowd, json=json)
+
+
+@app.command
+async def scale(
+    *,
+    size: FleetSize = SMALL,
+    tick_s: float = 1.0,
+    seed: int = 1,
+    plot: Path | None = None,
+    json: bool = False,
+) -> int:
+    """Let the load grow until a node is launched, and shrink until one is drained and ended. Takes about a minute.
+
+    A private fleet of `--sfus` SFUs in a pool of processes, scaled by a controller with its usual rules (hot in 4 of 5
+    ticks, quiet in 20), but ticks of a second and room for 16 forwarded streams a node:
+
+    1. A pair of bots opens a room on each node: a quarter of what it holds.
+
+    2. A third one joins each room: three quarters, which is hot. After 4 hot ticks a node is launched; it comes up,
+       proves itself, becomes capacity and gets its first room.
+
+    3. The third ones leave. After 20 quiet ticks the node with the fewest streams is cordoned. One of its pair moves,
+       the other is in a conversation and stays; new players are placed elsewhere.
+
+    4. The conversation ends, the last player moves, and the node, which sends nothing any more, is ended.
+
+    The exit status is 1 when anything of that is not as it must be: the log lines and the audit in this order, no
+    failed connection, nobody cut, no gap beyond the bounds, nothing sent at the end. The ticks are also decided again
+    by their CPU column alone, which must have changed nothing: it is not CPU that runs out.
+
+        sluice rehearse scale
+
+        sluice rehearse scale --plot scale.png
+
+        sluice rehearse scale --sfus 2 --tick-s 2 --json
+
+    Parameters
+    ----------
+    tick_s
+        Seconds of the autoscaler's tick, which is 30 s in earnest; the cooldown is compressed with it.
+    seed
+        Seed of everything that is drawn.
+    plot
+        Draw the timeline into this file (.png, .svg or .pdf); needs matplotlib.
+    json
+        Print the report as JSON.
+    """
+    if plot is not None:
+        check_plot(plot)
+    with ended_by_sigterm():
+        report = await rehearse_scale(size=size, tick_s=tick_s, seed=seed, say=step)
+    if plot is not None:
+        draw(plot_scale(report), plot)
+    if json:
+        print_json(report)
+        for sentence in report.broken[:1]:
+            step(f"not kept: {sentence}; logs are in {report.logs}")
+    else:
+        out.print(scale_report(report))
+    return 0 if report.passed else 1
+
+
+async def _run(kind: Kind, size: FleetSize, crowd: Crowd, *, json: bool) -> int:
+    report = await rehearse(kind, size=size, crowd=crowd, say=step)
+    if json:
+        print_json(report)
+        if hint := advice(report):
+            step(hint)
+    else:
+        out.print(report_table(report))
+    return 0 if report.passed else 1
+
+
+@contextmanager
+def ended_by_sigterm() -> Iterator[None]:
+    """SIGTERM ends us as Ctrl-C does, with everything that we have started: a pool's nodes would outlive us."""
+    before = signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

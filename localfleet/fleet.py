@@ -1,0 +1,278 @@
+"""A fleet of local processes: started in order, watched, changed while it runs, and always ended with us."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import random
+import secrets
+import shutil
+import tempfile
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import aiohttp
+
+from localfleet.errors import FleetFailed
+from localfleet.program import Program, flags, start_program
+from shared.embedded import EmbeddedRedis
+from shared.host.child import Child, start
+from shared.host.ports import Ports
+from shared.http_client import get_json
+from shared.store.store import Store
+from shared.store.there import find_redis
+
+PAGE_PORT = 8080
+"""Where the first router's page is looked for first; the next free port otherwise."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FleetSpec:
+    """What to start."""
+
+    routers: int = 2
+    sfus: int = 3
+    redis: str = ""
+    """URL of a Redis that runs already; empty: start one."""
+    server: str = ""
+    """Server binary to start; empty: the embedded one."""
+    fleet: str = "sluice"
+    """Prefix of its keys."""
+    host: str = "127.0.0.1"
+    version: str = "local"
+    """Version label of the SFUs."""
+    links: int | None = None
+    """Routers each SFU connects to; None: the SFU's own default."""
+    page_port: int | None = None
+    """Wanted port of the first router's page; None: any."""
+    router_flags: tuple[str, ...] = ()
+    sfu_flags: tuple[str, ...] = ()
+    inherit: bool = False
+    """Whether SLUICE_* of our own environment also sets the programs; a rehearsal must not depend on it."""
+
+
+class Fleet:
+    """A running local fleet; use it as an async context manager. `say` hears one line per step."""
+
+    def __init__(
+        self, spec: FleetSpec, *, logs: Path | None = None, say: Callable[[str], None] = lambda _: None
+    ) -> None:
+        self.spec = spec
+        self.say = say
+        self.secret = secrets.token_hex(24)
+        self.logs = logs or Path(tempfile.mkdtemp(prefix="sluice-"))
+        self.keep_logs = logs is not None
+        self.redis_url = spec.redis
+        self.redis: EmbeddedRedis | None = None
+        self.routers: dict[str, Program] = {}
+        self.sfus: dict[str, Program] = {}
+        self.others: dict[str, Child] = {}
+        self._rng = random.Random()
+        self._ports = Ports(rng=self._rng, host="127.0.0.1" if spec.host == "0.0.0.0" else spec.host)
+        self._session: aiohttp.ClientSession | None = None
+        self._made = 0
+
+    async def __aenter__(self) -> Self:
+        try:
+            await self.start()
+        except BaseException:
+            self.keep_logs = True
+            await self.stop()
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.keep_logs = self.keep_logs or (kind is not None and kind is not asyncio.CancelledError)
+        await self.stop()
+
+    async def start(self) -> None:
+        """Redis, then routers, then SFUs; returns when all are ready and each SFU takes players."""
+        self.logs.mkdir(parents=True, exist_ok=True)
+        self._session = aiohttp.ClientSession()
+        await self._start_redis()
+        for _ in range(self.spec.routers):
+            await self.add_router(wait=False)
+        await self._all_ready(list(self.routers.values()))
+        for _ in range(self.spec.sfus):
+            await self.add_sfu(wait=False)
+        await self._all_ready(list(self.sfus.values()))
+        await asyncio.gather(*(self.wait_placeable(name) for name in self.sfus))
+
+    async def stop(self) -> None:
+        """End everything that still runs: bots first, so that their farewells are heard, then SFUs, routers, Redis."""
+        await _each(child.stop(within_s=5.0) for child in self.others.values())
+        for program in self.sfus.values():
+            # An SFU that is asked to end by SIGTERM would first drain; we have no time for that.
+            program.child.kill_group()
+        await _each(program.child.wait() for program in self.sfus.values())
+        await _each(program.child.stop(within_s=3.0) for program in self.routers.values())
+        if self.redis is not None:
+            await self.redis.stop()
+        if self._session is not None:
+            await self._session.close()
+        if not self.keep_logs:
+            shutil.rmtree(self.logs, ignore_errors=True)
+
+    @property
+    def session(self) -> aiohttp.ClientSession:
+        """The HTTP client for asking the fleet's programs."""
+        assert self._session is not None, "the fleet is not started"
+        return self._session
+
+    @property
+    def page(self) -> str:
+        """Address of the web page."""
+        return next(iter(self.routers.values())).http + "/"
+
+    def router_urls(self) -> list[str]:
+        """Websocket URLs of the routers, without a path."""
+        return [program.ws for program in self.routers.values()]
+
+    # --- changing it while it runs ---
+
+    async def add_router(self, name: str | None = None, *, wait: bool = True) -> Program:
+        """One more router."""
+        name = name or f"router-{len(self.routers) + 1}"
+        host = self.spec.host
+        ws_port = self._ports.take()
+        http_port = self._ports.take(self.spec.page_port if not self.routers else None)
+        arguments = flags(
+            router=name,
+            host=host,
+            ws_port=ws_port,
+            http_port=http_port,
+            announced_ws=f"ws://{host}:{ws_port}",
+            announced_http=f"http://{host}:{http_port}",
+            redis=self.redis_url,
+            fleet=self.spec.fleet,
+            api_open=True,
+        )
+        self.routers[name] = program = await start_program(
+            "router",
+            name,
+            [*arguments, *self.spec.router_flags],
+            logs=self.logs,
+            env=self._env(),
+            http=f"http://{host}:{http_port}",
+            ws=f"ws://{host}:{ws_port}",
+        )
+        if wait:
+            await self._all_ready([program])
+        return program
+
+    async def add_sfu(self, name: str | None = None, *, version: str | None = None, wait: bool = True) -> Program:
+        """One more SFU; with `wait`, returns when the routers may give it players."""
+        self._made += 1
+        name = name or f"sfu-{self._made}"
+        host = self.spec.host
+        ws_port, udp_port, http_port = self._ports.take(), self._ports.take(), self._ports.take()
+        arguments = flags(
+            sfu=name,
+            host=host,
+            ws_port=ws_port,
+            udp_port=udp_port,
+            http_port=http_port,
+            announced_ip=host,
+            announced_ws=f"ws://{host}:{ws_port}",
+            routers=self.router_urls(),
+            links=self.spec.links,
+            version=version or self.spec.version,
+        )
+        self.sfus[name] = program = await start_program(
+            "sfu",
+            name,
+            [*arguments, *self.spec.sfu_flags],
+            logs=self.logs,
+            env=self._env(),
+            http=f"http://{host}:{http_port}",
+            ws=f"ws://{host}:{ws_port}",
+        )
+        if wait:
+            await self._all_ready([program])
+            await self.wait_placeable(name)
+        return program
+
+    def environment(self) -> dict[str, str]:
+        """The environment of this fleet's programs, its secret included."""
+        return self._env()
+
+    async def start_other(
+        self, name: str, command: list[str], *, piped: bool = False, env: dict[str, str] | None = None
+    ) -> Child:
+        """A program beside the fleet (bots), ended with it."""
+        child = await start(name, command, logs=self.logs, env={**self._env(), **(env or {})}, piped=piped)
+        self.others[name] = child
+        return child
+
+    def signal_sfu(self, name: str, number: int) -> float:
+        """Send an SFU a signal; when, by the monotonic clock."""
+        at = time.monotonic()
+        self.sfus[name].child.send_signal(number)
+        return at
+
+    # --- looking at it ---
+
+    async def sfu_states(self, router: str | None = None) -> dict[str, Any] | None:
+        """`/api/sfus` as one router tells it, by SFU id; None when it does not answer."""
+        program = self.routers[router] if router else next(r for r in self.routers.values() if r.child.running)
+        answer = await get_json(self.session, f"{program.http}/api/sfus")
+        if answer is None:
+            return None
+        return {entry["sfu"]: entry for entry in answer["sfus"]}
+
+    async def wait_placeable(self, name: str, *, within_s: float = 30.0) -> None:
+        """Wait until every running router would place players on this SFU. Raises `FleetFailed`."""
+        deadline = time.monotonic() + within_s
+        for router in [key for key, program in self.routers.items() if program.child.running]:
+            while not ((await self.sfu_states(router)) or {}).get(name, {}).get("placeable", False):
+                if time.monotonic() > deadline or not self.sfus[name].child.running:
+                    detail = f"is not seen as placeable by {router} within {within_s:.0f} s"
+                    raise FleetFailed(program=name, detail=detail, log=self.sfus[name].child.tail())
+                await asyncio.sleep(0.05)
+
+    def dead(self) -> list[Child]:
+        """Programs that have ended."""
+        programs = (program.child for program in (*self.routers.values(), *self.sfus.values()))
+        return [child for child in (*programs, *self.others.values()) if not child.running]
+
+    # --- inside ---
+
+    async def _start_redis(self) -> None:
+        if self.redis_url:
+            store = Store(self.redis_url, fleet=self.spec.fleet)
+            try:
+                await find_redis(store)
+            finally:
+                await store.close()
+            return
+        place = self.logs / "redis"
+        place.mkdir(exist_ok=True)
+        self.redis = EmbeddedRedis(binary=self.spec.server or None, port=self._ports.take(), directory=place)
+        await self.redis.start()
+        self.redis_url = self.redis.url
+        self.say(f"redis at {self.redis_url}")
+
+    async def _all_ready(self, programs: list[Program]) -> None:
+        await asyncio.gather(*(self._ready(program) for program in programs))
+
+    async def _ready(self, program: Program) -> None:
+        await program.wait_ready(self.session)
+        self.say(f"{program.name} ready at {program.http}")
+
+    def _env(self) -> dict[str, str]:
+        kept = {k: v for k, v in os.environ.items() if self.spec.inherit or not k.startswith("SLUICE_")}
+        return {**kept, "SLUICE_SECRET": self.secret, "PYTHONUNBUFFERED": "1"}
+
+
+async def _each(waits: Any) -> None:
+    """Await all, whatever becomes of each."""
+    pending: list[Awaitable[Any]] = list(waits)
+    with contextlib.suppress(asyncio.CancelledError):
+        await asyncio.gather(*pending, return_exceptions=True)

@@ -1,0 +1,77 @@
+"""One program of ours as a child: how it is started, and how one knows that it is ready."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import aiohttp
+
+from localfleet.errors import FleetFailed
+from shared.host.child import Child, start
+from shared.http_client import get_status
+
+MISUSED = 2
+"""Exit status of all programs of ours when a setting can't be used."""
+READY_WITHIN_S = 60.0
+"""From start to `/readyz`. Importing aiortc alone takes seconds on a busy two-core machine."""
+
+
+@dataclass(slots=True)
+class Program:
+    """A running router or SFU and the addresses it was given."""
+
+    name: str
+    child: Child
+    http: str
+    ws: str
+
+    async def wait_ready(self, session: aiohttp.ClientSession, *, within_s: float = READY_WITHIN_S) -> None:
+        """Wait for 200 from `/readyz`. Raises `FleetFailed`, with the log's end, when it ends or the time is over."""
+        deadline = time.monotonic() + within_s
+        while True:
+            if not self.child.running:
+                raise ended_early(self.child)
+            if await get_status(session, f"{self.http}/readyz") == 200:
+                return
+            if time.monotonic() > deadline:
+                raise FleetFailed(
+                    program=self.name, detail=f"is not ready after {within_s:.0f} s", log=self.child.tail()
+                )
+            await asyncio.sleep(0.05)
+
+
+def ended_early(child: Child) -> FleetFailed:
+    """The error about a program that did not come up; its log tells why."""
+    detail = f"ended with status {child.exit_code} while starting"
+    if child.exit_code == MISUSED:
+        detail += ", which is a setting that can't be used: its own words are above; is there a SLUICE_… for it?"
+    return FleetFailed(program=child.name, detail=detail, log=child.tail())
+
+
+def flags(**values: object) -> list[str]:
+    """`ws_port=1` as `--ws-port 1`; True as a bare flag, False as its `--no-` form, None left out."""
+    parts: list[str] = []
+    for name, value in values.items():
+        flag = name.replace("_", "-")
+        if value is None:
+            continue
+        if isinstance(value, bool):
+            parts.append(f"--{flag}" if value else f"--no-{flag}")
+        elif isinstance(value, list | tuple):
+            parts += [part for each in value for part in (f"--{flag}", str(each))]
+        else:
+            parts += [f"--{flag}", str(value)]
+    return parts
+
+
+async def start_program(
+    module: str, name: str, arguments: list[str], *, logs: Path, env: Mapping[str, str], http: str, ws: str
+) -> Program:
+    """Start `python -m MODULE ARGUMENTS`; wait for readiness separately."""
+    command = [sys.executable, "-m", module, *arguments]
+    return Program(name=name, child=await start(name, command, logs=logs, env=env), http=http, ws=ws)

@@ -1,0 +1,436 @@
+"""A player's way from SFU to SFU, make-before-break (D5, docs/protocol.md section 4): events in, effects out.
+
+The home link carries the player's publications. A move opens a target link beside it; once everything flows there the
+target becomes the home, and the former home is let go when nobody listens to it any more. A failure before the switch
+costs the target only. `handle` takes what happened, `tick` what is due, `next_deadline` says when to call it.
+
+Longer than our files ought to be, because a state machine reads best on one page.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Callable
+
+from player.core import moves as m
+from player.core.heard import Heard
+from player.core.links import Link, Links, Old
+from player.core.phases import (
+    MAX_RETRY_AFTER_S,
+    OPEN_TIMEOUT_S,
+    REQUEST_TIMEOUT_S,
+    UNFORCED,
+    BrokenMover,
+    Cause,
+    Phase,
+    Wish,
+)
+from player.core.rules import Decision, PlayerFacts
+from shared.jitter import full_jitter
+from shared.records import Presence
+
+AT_DESK = Presence()
+Decide = Callable[[PlayerFacts, bool], Decision]
+
+
+class Mover:
+    """One player. `publications` never changes; without any, a link carries everything once it is entered.
+
+    `decide(facts, asked)` is the ladder of `player.core.behaviour` with the plug-in inside. `spread_s` delays the
+    first request of a move that nobody forces by a uniform share of it, so that a room does not shake hands in one
+    instant.
+    """
+
+    def __init__(
+        self,
+        *,
+        identity: str,
+        room: str,
+        publications: tuple[str, ...],
+        decide: Decide,
+        rng: random.Random,
+        presence: Presence = AT_DESK,
+        spread_s: float = 0.0,
+    ) -> None:
+        self.identity = identity
+        self.room = room
+        self.publications = publications
+        self.presence = presence
+        self.phase = Phase.OUTSIDE
+        self.links = Links()
+        self.heard = Heard()
+        self.wish: Wish | None = None
+        self.online = False
+        self.story: deque[str] = deque(maxlen=60)
+        self._decide = decide
+        self._rng = rng
+        self._spread_s = spread_s
+        self._said: tuple[str, bool, str] | None = None
+        self._due = 0.0
+        """When the phase's own deadline is: the next request, or the time-out of the request or the link."""
+        self._request = ""
+        self._counter = 0
+        self._effects: list[m.Effect] = []
+
+    # --- the outside ---
+
+    def handle(self, event: m.Event, *, now: float) -> list[m.Effect]:
+        """What to do about `event`, in this order. Raises `BrokenMover` when that makes no sense any more."""
+        before = self.phase
+        if self.phase is not Phase.LEFT:
+            _HANDLERS[type(event)](self, event, now)
+        self.story.append(f"{now:.3f} {type(event).__name__} {before}->{self.phase}")
+        return self._flush()
+
+    def tick(self, *, now: float) -> list[m.Effect]:
+        """What to do because time has passed."""
+        if now >= self._due:
+            if self.phase is Phase.WAITING and self.online:
+                self._ask(now)
+            elif self.phase is Phase.ASKING:
+                self._retry(now)
+            elif self.phase is Phase.OPENING:
+                self._fail_target("timeout", now)
+        for old in [old for old in self.links.olds if now >= old.until]:
+            self._release(old, now)
+        return self._flush()
+
+    def next_deadline(self) -> float | None:
+        """When `tick` has something to do; None when only an event can change anything."""
+        times = [old.until for old in self.links.olds]
+        if self.phase in (Phase.ASKING, Phase.OPENING) or (self.phase is Phase.WAITING and self.online):
+            times.append(self._due)
+        return min(times, default=None)
+
+    def check(self) -> None:
+        """Raise `BrokenMover` unless everything fits together."""
+        home, links = self.links.home, self.links.all()
+        rules = {
+            "a target exists exactly while opening": (self.links.target is not None) == (self.phase is Phase.OPENING),
+            "links are distinct": len({link.number for link in links}) == len(links),
+            "at rest on a live home": self.phase is not Phase.SETTLED or (home is not None and not home.lost),
+            "a wish exists exactly when not at rest": (self.wish is not None)
+            == (self.phase in (Phase.WAITING, Phase.ASKING, Phase.OPENING)),
+            "nothing is kept after leaving": self.phase is not Phase.LEFT or not links,
+        }
+        broken = [rule for rule, holds in rules.items() if not holds]
+        if broken:
+            raise BrokenMover(", ".join(broken), list(self.story))
+
+    def _flush(self) -> list[m.Effect]:
+        effects, self._effects = self._effects, []
+        self.check()
+        return effects
+
+    def _do(self, *effects: m.Effect) -> None:
+        self._effects.extend(effects)
+
+    # --- the router ---
+
+    def _joined(self, event: m.Joined, now: float) -> None:
+        self.online = True
+        if self.links.target is not None:
+            self._abandon_target()
+        self.heard = Heard(excluded=self.heard.excluded)
+        self._said = None
+        self.wish = Wish(Cause.REJOIN if self.links.home else Cause.JOIN, now)
+        # The assignment follows at once; without one an `error` follows that says when to ask.
+        self._wait(now if event.assigned else now + full_jitter(0, self._rng))
+
+    def _router_back(self, event: m.RouterBack, now: float) -> None:
+        self.online = True
+        if self.links.home is not None:  # it may have missed what we said while it was away
+            self._announce_all(self.links.home)
+
+    def _router_lost(self, event: m.RouterLost, now: float) -> None:
+        self.online = False
+        if self.phase is Phase.ASKING:
+            self._wait(now)
+
+    def _assigned(self, event: m.Assigned, now: float) -> None:
+        if self.phase in (Phase.OUTSIDE, Phase.OPENING) or (event.request and event.request != self._request):
+            return  # the answer to a question we have given up
+        if self.wish is None:  # unasked: a resume on a router that wants us elsewhere
+            if self.links.to(event.sfu):
+                return
+            self.wish = Wish(Cause.LOST, now)
+        if self.heard.forbids(event):
+            self.heard.exclude(event.sfu, now=now)
+            self._retry(now)
+            return
+        self.heard.forget(event.sfu)
+        self._open(event, now)
+
+    def _unassigned(self, event: m.Unassigned, now: float) -> None:
+        answered = self.phase is Phase.ASKING and event.request == self._request
+        told_at_join = self.phase is Phase.WAITING and not event.request
+        if not (answered or told_at_join):
+            return
+        self._retry(now)
+        if event.retry_after_s is not None:
+            pause = self._rng.uniform(0.5, 1.5) * min(event.retry_after_s, MAX_RETRY_AFTER_S)
+            self._due = max(self._due, now + pause)
+
+    # --- what is said of SFUs ---
+
+    def _cordoned(self, event: m.Cordoned, now: float) -> None:
+        target = self.links.target
+        if self.heard.cordon(event, now=now) and self.links.to(event.sfu):
+            self._do(m.Note(step=m.Step.CORDONED, sfu=event.sfu))
+        if target is not None and target.sfu == event.sfu:
+            self._fail_target("cordoned", now)
+        self._consider(now)
+
+    def _uncordoned(self, event: m.Uncordoned, now: float) -> None:
+        home = self.links.home
+        if self.heard.uncordon(event) and home is not None and home.sfu == event.sfu:
+            self._cancel("uncordoned")
+
+    def _gone(self, event: m.Gone, now: float) -> None:
+        links = self.links.to(event.sfu)
+        if links:
+            self._do(m.Note(step=m.Step.SFU_GONE, sfu=event.sfu, reason=event.reason))
+        self.heard.forget(event.sfu)
+        self.heard.exclude(event.sfu, now=now)
+        for link in links:
+            self._lose(link, event.reason or "gone", now, cut=True)
+
+    def _asked_to_move(self, event: m.AskedToMove, now: float) -> None:
+        home = self.links.home
+        if home is None or home.sfu != event.sfu or event.sfu in self.heard.asked:
+            return
+        self.heard.ask(event, now=now, at=now + self._rng.uniform(0.0, max(0.0, event.within_s)))
+        self._do(m.Note(step=m.Step.PLEASE_MOVE, sfu=event.sfu))
+        self._consider(now)
+
+    def _presence_changed(self, event: m.PresenceChanged, now: float) -> None:
+        self.presence = event.presence
+        self._consider(now)
+
+    # --- the links ---
+
+    def _entered(self, event: m.Entered, now: float) -> None:
+        target = self.links.target
+        if target is None or target.number != event.link:
+            return
+        self._do(m.Note(step=m.Step.NEW_LINK_UP, sfu=target.sfu))
+        if not self.publications:
+            self._switch(now)
+
+    def _flowing(self, event: m.Flowing, now: float) -> None:
+        target = self.links.target
+        if target is None or target.number != event.link or event.publication in target.flowing:
+            return
+        if event.publication not in self.publications:
+            return
+        target.flowing.add(event.publication)
+        self._do(m.Note(step=m.Step.FLOWING, sfu=target.sfu, reason=event.publication))
+        if self.links.home is None:  # nothing to fall back to: let the others have each track as soon as it flows
+            self._announce(target, event.publication)
+        if len(target.flowing) == len(self.publications):
+            self._switch(now)
+
+    def _watched(self, event: m.Watched, now: float) -> None:
+        link = self.links.numbered(event.link)
+        if link is None or event.publication not in self.publications:
+            return
+        link.watched[event.publication] = event.count
+        old = self.links.old(link)
+        if old is not None and link.unheard:
+            self._release(old, now)
+
+    def _link_down(self, event: m.LinkDown, now: float) -> None:
+        link = self.links.numbered(event.link)
+        if link is not None:
+            self._lose(link, event.reason, now, cut=event.cut)
+
+    def _lose(self, link: Link, reason: str, now: float, *, cut: bool) -> None:
+        old = self.links.old(link)
+        if old is not None:
+            self._release(old, now)
+        elif link is self.links.target:
+            self._fail_target(reason, now)
+        else:
+            self._lose_home(link, reason, now, cut=cut)
+
+    def _lose_home(self, home: Link, reason: str, now: float, *, cut: bool) -> None:
+        if cut:
+            self._do(m.Note(step=m.Step.EVICTED, sfu=home.sfu, reason=reason), m.Abandon(link=home.number))
+            self.links.home = None
+            for publication in sorted(self.links.target.flowing if self.links.target else ()):
+                self._announce(self.links.target, publication)
+        elif not home.lost:  # media goes on over it until the next link carries everything
+            self._do(m.Note(step=m.Step.LINK_LOST, sfu=home.sfu, reason=reason))
+            home.lost = True
+        if self.phase is Phase.SETTLED or (self.wish is not None and self.wish.cause in UNFORCED):
+            self._hurry(now)
+
+    def _hurry(self, now: float) -> None:
+        """From now on the wish is to be somewhere at all; only a first request that still waits is brought forward."""
+        if self.wish is None:
+            self.wish = Wish(Cause.LOST, now)
+        self.wish.cause = Cause.LOST
+        if self.phase is Phase.SETTLED or (self.phase is Phase.WAITING and self.wish.attempts == 0):
+            self._ask_at(now, now)
+
+    # --- deciding ---
+
+    def _consider(self, now: float) -> None:
+        """Ask the ladder again, when at rest or while a move of our own will has not begun."""
+        home, wish = self.links.home, self.wish
+        hesitating = self.phase is Phase.WAITING and wish is not None and wish.cause in UNFORCED
+        if home is None or home.lost or not (self.phase is Phase.SETTLED or hesitating):
+            return
+        facts = self.heard.facts(home.sfu, self.presence, identity=self.identity, room=self.room, now=now)
+        if facts is None:
+            return
+        moment = self.heard.asked.get(home.sfu)
+        decision = self._decide(facts, moment is not None)
+        self._say(home.sfu, decision)
+        if not decision.move:
+            self._cancel(decision.reason)
+        elif wish is None:
+            cause = Cause.CORDONED if moment is None else Cause.ASKED
+            self.wish = Wish(cause, now)
+            self._ask_at(now + self._rng.uniform(0.0, self._spread_s) if moment is None else moment, now)
+        elif moment is not None:
+            wish.cause = Cause.ASKED
+
+    def _say(self, sfu: str, decision: Decision) -> None:
+        said = (sfu, decision.move, decision.reason)
+        if said != self._said:
+            self._said = said
+            self._do(m.ReportDecided(sfu=sfu, move=decision.move, reason=decision.reason))
+
+    def _cancel(self, reason: str) -> None:
+        """The reason to leave home is gone; a wish that was forced upon us does not end by that."""
+        home = self.links.home
+        if home is None or home.lost or self.wish is None or self.wish.cause not in UNFORCED:
+            return
+        if self.links.target is not None:
+            self._abandon_target()
+        self._do(m.Note(step=m.Step.CANCELLED, sfu=home.sfu, reason=reason))
+        self.wish = None
+        self.phase = Phase.SETTLED
+
+    # --- moving ---
+
+    def _wait(self, at: float) -> None:
+        self.phase = Phase.WAITING
+        self._due = at
+
+    def _ask_at(self, at: float, now: float) -> None:
+        self._wait(at)
+        if self.online and at <= now:
+            self._ask(now)
+
+    def _ask(self, now: float) -> None:
+        assert self.wish is not None
+        self._tell_start()
+        home = self.links.home
+        self._counter += 1
+        self._request = f"move-{self._counter}"
+        leave = home.sfu if home is not None else ""
+        self._do(self.heard.question(self._request, leave, reason=self.wish.word, now=now))
+        self.phase = Phase.ASKING
+        self._due = now + REQUEST_TIMEOUT_S
+
+    def _tell_start(self) -> None:
+        assert self.wish is not None
+        if self.links.home is not None and not self.wish.told:
+            self.wish.told = True
+            self._do(m.Note(step=m.Step.MOVE_STARTED, sfu=self.links.home.sfu, reason=self.wish.cause.value))
+
+    def _retry(self, now: float) -> None:
+        assert self.wish is not None
+        pause = full_jitter(self.wish.attempts, self._rng)
+        self.wish.attempts += 1
+        self._wait(now + pause)
+
+    def _open(self, assigned: m.Assigned, now: float) -> None:
+        self._tell_start()
+        self._counter += 1
+        self._request = ""
+        # The counter only grows, so it serves as the generation too: each link's copies are newer than all before.
+        link = self.links.target = Link(self._counter, assigned.sfu, generation=self._counter)
+        self.phase = Phase.OPENING
+        self._due = now + OPEN_TIMEOUT_S
+        self._do(
+            m.OpenLink(
+                link=link.number,
+                sfu=link.sfu,
+                address=assigned.address,
+                token=assigned.token,
+                generation=link.generation,
+            )
+        )
+
+    def _fail_target(self, reason: str, now: float) -> None:
+        assert self.links.target is not None
+        self._do(m.Note(step=m.Step.FAILED, sfu=self.links.target.sfu, reason=reason))
+        self.heard.exclude(self.links.target.sfu, now=now)
+        if self.wish is not None:
+            self.wish.missed = True
+        self._abandon_target()
+        self._retry(now)
+
+    def _abandon_target(self) -> None:
+        assert self.links.target is not None
+        self._do(m.Abandon(link=self.links.target.number))
+        self.links.target = None
+
+    def _announce(self, link: Link | None, publication: str) -> None:
+        if link is not None:
+            self._do(m.Announce(publication=publication, sfu=link.sfu, generation=link.generation))
+
+    def _announce_all(self, link: Link) -> None:
+        for publication in self.publications:
+            self._announce(link, publication)
+
+    def _switch(self, now: float) -> None:
+        """Everything flows on the target: it is the home from now on."""
+        assert self.wish is not None
+        home, old = self.links.switch(started=self.wish.started, now=now)
+        if old is not None:
+            self._announce_all(home)
+        self._do(m.Note(step=m.Step.SWITCHED, sfu=home.sfu, reason=self.wish.cause.value))
+        self.wish = self._said = None
+        self.phase = Phase.SETTLED
+        if old is not None and (old.link.lost or old.link.unheard):
+            self._release(old, now)
+        self._consider(now)
+
+    def _release(self, old: Old, now: float) -> None:
+        self.links.olds.remove(old)
+        took_ms = round((now - old.started) * 1000.0, 1)
+        self._do(
+            m.Abandon(link=old.link.number) if old.link.lost else m.LetGo(link=old.link.number),
+            m.ReportMoved(sfu=old.to, left=old.link.sfu, took_ms=took_ms),
+        )
+
+    def _left(self, event: m.Left, now: float) -> None:
+        for link in self.links.all():
+            self._do(m.Abandon(link=link.number))
+        self.links = Links()
+        self.wish = None
+        self.phase = Phase.LEFT
+
+
+_HANDLERS: dict[type, Callable[..., None]] = {
+    m.Joined: Mover._joined,
+    m.RouterBack: Mover._router_back,
+    m.RouterLost: Mover._router_lost,
+    m.Assigned: Mover._assigned,
+    m.Unassigned: Mover._unassigned,
+    m.Cordoned: Mover._cordoned,
+    m.Uncordoned: Mover._uncordoned,
+    m.Gone: Mover._gone,
+    m.AskedToMove: Mover._asked_to_move,
+    m.PresenceChanged: Mover._presence_changed,
+    m.Entered: Mover._entered,
+    m.Flowing: Mover._flowing,
+    m.Watched: Mover._watched,
+    m.LinkDown: Mover._link_down,
+    m.Left: Mover._left,
+}

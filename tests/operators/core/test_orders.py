@@ -1,0 +1,57 @@
+"""When a command counts as followed, and whom a forced exit ends."""
+
+from __future__ import annotations
+
+import pytest
+
+from operators.core.orders import Answer, progress, touched
+from shared.records import CommandVerb, Drain, ExitScope, SfuState
+
+ONLINE = SfuState(address="ws://a", sfu="a", version="v1")
+HELD = SfuState(address="ws://a", sfu="a", version="v1", status="CORDONED", drain=Drain(exit_when_empty=False))
+DRAINING = SfuState(address="ws://a", sfu="a", version="v1", status="CORDONED", drain=Drain())
+SIGTERMED = SfuState(address="ws://a", sfu="a", status="CORDONED", drain=Drain(cause="sigterm"))
+ENDING = SfuState(address="ws://a", sfu="a", status="TERMINATING", drain=Drain(cause="sigterm"))
+
+
+@pytest.mark.parametrize(
+    ("verb", "state", "answer"),
+    [
+        (CommandVerb.CORDON, ONLINE, Answer.WAITING),
+        (CommandVerb.CORDON, HELD, Answer.DONE),
+        (CommandVerb.CORDON, SIGTERMED, Answer.DONE),
+        (CommandVerb.DRAIN, ONLINE, Answer.WAITING),
+        (CommandVerb.DRAIN, HELD, Answer.WAITING),
+        (CommandVerb.DRAIN, DRAINING, Answer.DONE),
+        (CommandVerb.DRAIN, ENDING, Answer.DONE),
+        (CommandVerb.DRAIN, None, Answer.DONE),
+        (CommandVerb.UNCORDON, HELD, Answer.WAITING),
+        (CommandVerb.UNCORDON, ONLINE, Answer.DONE),
+        (CommandVerb.UNCORDON, SIGTERMED, Answer.REFUSED),
+        (CommandVerb.UNCORDON, ENDING, Answer.REFUSED),
+        (CommandVerb.UNCORDON, None, Answer.REFUSED),
+    ],
+)
+def test_a_command_is_followed_when_the_state_says_so(
+    verb: CommandVerb, state: SfuState | None, answer: Answer
+) -> None:
+    assert progress(verb, state).answer is answer
+
+
+def test_a_status_of_a_newer_version_is_not_taken_for_a_cordon() -> None:
+    newer = SfuState(address="ws://a", sfu="a", status="HIBERNATING")
+    assert progress(CommandVerb.CORDON, newer).answer is Answer.WAITING
+
+
+def test_a_forced_exit_touches_only_cordoned_sfus_in_scope() -> None:
+    other = SfuState(address="ws://b", sfu="b", version="v2", status="CORDONED", drain=Drain())
+    states = [
+        ONLINE,
+        other,
+        SfuState(address="ws://c", sfu="c", version="v1", status="CORDONED", drain=Drain()),
+        ENDING,
+    ]
+    assert touched(ExitScope.ALL_CORDONED, "", states) == ["b", "c"]
+    assert touched(ExitScope.VERSION, "v1", states) == ["c"]
+    assert touched(ExitScope.SFU, "b", states) == ["b"]
+    assert touched(ExitScope.SFU, "a", [ONLINE]) == []

@@ -1,0 +1,151 @@
+"""Which link serves what, and when one is closed, with links that do nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from player.shell import connections as module
+from player.shell.connections import Connections
+
+
+class FakeLink:
+    """Looks like a `MediaLink`; remembers what it was told."""
+
+    made: list[FakeLink]
+
+    def __init__(self, *, sfu: str, token: str, **_: object) -> None:
+        self.sfu, self.token = sfu, token
+        self.number: int | None = None
+        self.entered, self.alive, self.revivable = True, True, False
+        self.transports: list[Any] = []
+        self.repaired = 0
+        self.said: list[str] = []
+        self.made.append(self)
+
+    def start(self) -> None:
+        self.said.append("start")
+
+    def carry(self, number: int, generation: int, *, token: str | None = None) -> None:
+        self.number = number
+        self.said.append(f"carry {number}{' with a new token' if token else ''}")
+
+    def revive(self, number: int, generation: int, *, address: str, token: str) -> None:
+        self.number, self.alive, self.revivable = number, True, False
+        self.said.append(f"revive {number}")
+
+    def stop_publishing(self) -> None:
+        self.number = None
+        self.said.append("stop")
+
+    async def leave(self) -> None:
+        self.said.append("leave")
+
+    async def close(self) -> None:
+        self.said.append("close")
+
+    def break_websocket(self) -> None:
+        self.alive, self.revivable = False, True
+
+
+class World:
+    def __init__(self) -> None:
+        self.wanted: dict[str, tuple[str, ...]] = {}
+        self.closed: list[str] = []
+        self.links: list[FakeLink] = []
+        FakeLink.made = self.links
+        self.connections = Connections(
+            owner=None,  # type: ignore[arg-type]
+            publications={},
+            cname="c",
+            wanted=lambda sfu: self.wanted.get(sfu, ()),
+            closed=self.closed.append,
+        )
+
+    def carry(self, sfu: str, number: int) -> FakeLink:
+        self.connections.carry(sfu, f"ws://{sfu}", "t", number=number, generation=number)
+        return self.links[-1]
+
+    def visit(self, sfu: str) -> FakeLink:
+        self.connections.visit(sfu, f"ws://{sfu}", "t")
+        return self.links[-1]
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> World:
+    monkeypatch.setattr(module, "MediaLink", FakeLink)
+    return World()
+
+
+async def settle() -> None:
+    for _ in range(3):
+        await asyncio.sleep(0)
+
+
+async def test_a_visit_becomes_the_home_on_the_same_link(world: World) -> None:
+    visit = world.visit("b")
+    assert world.carry("b", 7) is visit
+    assert visit.said == ["start", "carry 7 with a new token"]
+
+
+async def test_a_link_let_go_stays_while_something_is_wanted_from_it(world: World) -> None:
+    link = world.carry("a", 1)
+    world.wanted["a"] = ("p",)
+    world.connections.let_go(1)
+    assert world.connections.at("a") is link
+    world.wanted.clear()
+    world.connections.unneeded("a")
+    await settle()
+    assert link.said[-2:] == ["stop", "leave"]
+    assert world.closed == ["a"]
+
+
+async def test_an_abandoned_target_goes_back_to_being_a_visit(world: World) -> None:
+    visit = world.visit("b")
+    world.wanted["b"] = ("p",)
+    world.carry("b", 7)
+    world.connections.abandon(7)
+    assert world.connections.at("b") is visit
+    assert visit.said[-1] == "stop"
+
+
+async def test_a_broken_link_is_revived_and_outlives_its_old_number(world: World) -> None:
+    link = world.carry("a", 1)
+    link.break_websocket()
+    assert world.connections.down(link)  # type: ignore[arg-type]
+    assert world.carry("a", 2) is link
+    assert world.connections.numbers(link) == [2, 1]  # type: ignore[arg-type]
+    world.connections.abandon(1)
+    await settle()
+    assert link.said == ["carry 1", "start", "revive 2"]
+    world.connections.abandon(2)
+    await settle()
+    assert link.said[-1] == "leave"
+
+
+async def test_a_revival_that_fails_leaves_the_media_to_the_old_number(world: World) -> None:
+    link = world.carry("a", 1)
+    link.break_websocket()
+    world.connections.down(link)  # type: ignore[arg-type]
+    world.carry("a", 2)
+    world.connections.abandon(2)
+    await settle()
+    assert link.number == 1
+    assert "close" not in link.said
+    assert "leave" not in link.said
+
+
+async def test_a_new_session_ends_visits_and_keeps_what_carries_us(world: World) -> None:
+    home, visit = world.carry("a", 1), world.visit("b")
+    assert world.connections.new_session() == ["a", "b"]
+    await settle()
+    assert visit.said[-1] == "leave"
+    home.break_websocket()
+    other = world.carry("a", 2)
+    assert other is not home, "a link of the former session is not taken up again"
+    world.connections.let_go(1)
+    await settle()
+    assert home.said[-2:] == ["stop", "close"]
+    assert world.connections.at("a") is other
