@@ -10,7 +10,7 @@ from bench.capacity.file import write
 from bench.capacity.host import allow_many_files, default_interface, egress_ceiling, read_host, read_interface
 from bench.capacity.plot import plot_finding
 from bench.capacity.settings import CapacitySettings
-from bench.capacity.text import Report, caveats, ceilings, report_json, report_text, story
+from bench.capacity.text import CapacityReport, caveats, ceilings, report_json, report_text, story
 from bench.machine import split_cores, warnings
 from bench.relay.plot import draw, require_matplotlib
 from cli.bench_relay import require_generator
@@ -58,7 +58,7 @@ def capacity(*, settings: CapacitySettings = DEFAULT) -> int:
     allow_many_files()
     host = read_host(cores.both)
     finding = uvloop.run(find(settings, cores, say=step))
-    report = Report(finding=finding, egress=egress, host=host, settings=settings, at=time.time())
+    report = CapacityReport(finding=finding, egress=egress, host=host, settings=settings, at=time.time())
     for path in settings.out:
         write(path, ceilings(report), story(report))
     if settings.plot is not None:

@@ -14,8 +14,8 @@ from cli.report import report_table
 from cli.scale_plot import check_plot, draw, plot_scale
 from cli.scale_report import scale_report
 from localfleet.config import SMALL, FleetSize
-from rehearse.config import TWELVE, Crowd
-from rehearse.core.rehearsal import Kind, advice
+from rehearse.config import TWELVE, CrowdSize
+from rehearse.core.rehearsal import RehearsalKind, advice
 from rehearse.shell.rehearsal import rehearse
 from rehearse.shell.scale.rehearsal import rehearse_scale
 
@@ -38,7 +38,7 @@ picture beyond the bounds (40 ms of audio, two frame times of video).
 
 
 @app.command
-async def drain(*, size: FleetSize = SMALL, crowd: Crowd = TWELVE, json: bool = False) -> int:
+async def drain(*, size: FleetSize = SMALL, crowd: CrowdSize = TWELVE, json: bool = False) -> int:
     """SIGTERM to the SFU with the most players: everybody moves, and it ends.
 
     Parameters
@@ -46,11 +46,11 @@ async def drain(*, size: FleetSize = SMALL, crowd: Crowd = TWELVE, json: bool = 
     json
         Print the report as JSON.
     """
-    return await _run(Kind.DRAIN, size, crowd, json=json)
+    return await _run(RehearsalKind.DRAIN, size, crowd, json=json)
 
 
 @app.command(name="exit")
-async def exit_(*, size: FleetSize = SMALL, crowd: Crowd = TWELVE, json: bool = False) -> int:
+async def exit_(*, size: FleetSize = SMALL, crowd: CrowdSize = TWELVE, json: bool = False) -> int:
     """A forced exit of a cordoned SFU whose players stay: they are told, and are back elsewhere within 5 s.
 
     Parameters
@@ -58,11 +58,11 @@ async def exit_(*, size: FleetSize = SMALL, crowd: Crowd = TWELVE, json: bool = 
     json
         Print the report as JSON.
     """
-    return await _run(Kind.EXIT, size, crowd, json=json)
+    return await _run(RehearsalKind.EXIT, size, crowd, json=json)
 
 
 @app.command
-async def roll(*, size: FleetSize = SMALL, crowd: Crowd = TWELVE, json: bool = False) -> int:
+async def roll(*, size: FleetSize = SMALL, crowd: CrowdSize = TWELVE, json: bool = False) -> int:
     """Replace every SFU, one after another, the replacement first.
 
     Parameters
@@ -70,7 +70,7 @@ async def roll(*, size: FleetSize = SMALL, crowd: Crowd = TWELVE, json: bool = F
     json
         Print the report as JSON.
     """
-    return await _run(Kind.ROLL, size, crowd, json=json)
+    return await _run(RehearsalKind.ROLL, size, crowd, json=json)
 
 
 @app.command
@@ -133,7 +133,7 @@ async def scale(
     return 0 if report.passed else 1
 
 
-async def _run(kind: Kind, size: FleetSize, crowd: Crowd, *, json: bool) -> int:
+async def _run(kind: RehearsalKind, size: FleetSize, crowd: CrowdSize, *, json: bool) -> int:
     report = await rehearse(kind, size=size, crowd=crowd, say=step)
     if json:
         print_json(report)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from rich.console import Group, RenderableType
 from rich.table import Table
 
-from rehearse.core.rehearsal import Report, advice
+from rehearse.core.rehearsal import RehearsalReport, advice
 
 
-def report_table(report: Report) -> RenderableType:
+def report_table(report: RehearsalReport) -> RenderableType:
     """The figures with their bounds, and the verdict."""
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     rows: list[tuple[str, str]] = [

@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Crowd:
+class CrowdSize:
     """Who is in a rehearsal."""
 
     bots: int = 12
@@ -20,5 +20,5 @@ class Crowd:
     """Seed of everything that is drawn: the same seed gives the same rehearsal."""
 
 
-TWELVE = Crowd()
+TWELVE = CrowdSize()
 """Four bots in each of three rooms."""

@@ -19,7 +19,7 @@ from cli.output import out, step
 from cli.report import report_table
 from localfleet.errors import FleetFailed
 from rehearse.core.crowd_view import CrowdView
-from rehearse.core.rehearsal import Bounds, Ending, Kind, Scale, summarize
+from rehearse.core.rehearsal import Bounds, Ending, RehearsalKind, Scale, summarize
 from rehearse.shell.crowd import gaps_in
 from rehearse.shell.stall import StallMeter
 from shared.errors import SluiceError
@@ -144,7 +144,7 @@ async def run(project: str, image: str, secret: str, size: int) -> bool:
         await asyncio.wait_for(bots.process.wait(), 30)
         await bots.reader
     report = summarize(
-        Kind.DRAIN,
+        RehearsalKind.DRAIN,
         [ending],
         gaps=gaps_in(bots.report),
         failures=bots.view.failures,

@@ -75,7 +75,7 @@ def silent(detail: str, *, streams: int, players: int) -> StepFigures:
     )
 
 
-class Reason(StrEnum):
+class EndReason(StrEnum):
     """Why a search ended."""
 
     SILENT = "silent"
@@ -96,7 +96,7 @@ class Reason(StrEnum):
 class Verdict:
     """Whether a step was held, and why not."""
 
-    reason: Reason | None = None
+    reason: EndReason | None = None
     """None: held."""
     detail: str = ""
     """The figure that broke and its bound, for people."""
@@ -132,14 +132,14 @@ def disturbed(figures: StepFigures) -> bool:
 
 
 def _answers(figures: StepFigures) -> Verdict:
-    return Verdict(reason=Reason.SILENT, detail=figures.silent) if figures.silent else HELD
+    return Verdict(reason=EndReason.SILENT, detail=figures.silent) if figures.silent else HELD
 
 
 def _cpu(figures: StepFigures) -> Verdict:
     """What the SFU itself spends is its own, whatever state the generator is in: so it comes first."""
     if figures.sfu_cpu <= CPU_GUARD:
         return HELD
-    return Verdict(reason=Reason.CPU, detail=f"{figures.sfu_cpu:.0%} of its core, over {CPU_GUARD:.0%}")
+    return Verdict(reason=EndReason.CPU, detail=f"{figures.sfu_cpu:.0%} of its core, over {CPU_GUARD:.0%}")
 
 
 def _generator(figures: StepFigures) -> Verdict:
@@ -148,19 +148,19 @@ def _generator(figures: StepFigures) -> Verdict:
     broken = next((verdict for rule in (_delay, _loss) if not (verdict := rule(figures)).held), None)
     if not limit or broken is None:
         return HELD
-    return Verdict(reason=Reason.GENERATOR, detail=f"{broken.detail}, but {limit}")
+    return Verdict(reason=EndReason.GENERATOR, detail=f"{broken.detail}, but {limit}")
 
 
 def _delay(figures: StepFigures) -> Verdict:
     if figures.delay_ms_p99 <= MAX_P99_MS:
         return HELD
-    return Verdict(reason=Reason.DELAY, detail=f"p99 delay {figures.delay_ms_p99:.2f} ms, over {MAX_P99_MS:g} ms")
+    return Verdict(reason=EndReason.DELAY, detail=f"p99 delay {figures.delay_ms_p99:.2f} ms, over {MAX_P99_MS:g} ms")
 
 
 def _loss(figures: StepFigures) -> Verdict:
     if figures.loss <= MAX_LOSS:
         return HELD
-    return Verdict(reason=Reason.LOSS, detail=f"{figures.loss:.3%} lost, over {MAX_LOSS:.1%}")
+    return Verdict(reason=EndReason.LOSS, detail=f"{figures.loss:.3%} lost, over {MAX_LOSS:.1%}")
 
 
 _RULES: Sequence[_Rule] = (_answers, _cpu, _generator, _delay, _loss)

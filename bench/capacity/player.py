@@ -12,7 +12,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake
 
 from bench.capacity import sdp as capacity_sdp
-from bench.relay.peers import Answer, PublishedTrack
+from bench.relay.peers import OfferedTrack, TransportAnswer
 from localfleet.errors import FleetFailed
 from shared.errors import UnknownMessage
 from shared.messages import media as m
@@ -52,7 +52,7 @@ class SfuPlayer:
         await self._say(m.Enter(token=self._token))
         await self._answer(m.Entered)
 
-    async def publish(self, tracks: Sequence[tuple[str, PublishedTrack]], fingerprint: Fingerprint) -> Answer:
+    async def publish(self, tracks: Sequence[tuple[str, OfferedTrack]], fingerprint: Fingerprint) -> TransportAnswer:
         """Offer these, by publication id; where to send them. Raises `FleetFailed`, `BadSdp`."""
         offers = tuple(m.TrackOffer(mid=one.mid, publication=name, kind=one.kind) for name, one in tracks)
         text = capacity_sdp.publish_offer([track for _, track in tracks], fingerprint)
@@ -60,7 +60,7 @@ class SfuPlayer:
         answer = await self._answer(m.PublishAnswer)
         return capacity_sdp.far_end(sdp.parse(answer.sdp))
 
-    async def subscribe(self, publications: Sequence[str], fingerprint: Fingerprint) -> Answer:
+    async def subscribe(self, publications: Sequence[str], fingerprint: Fingerprint) -> TransportAnswer:
         """Want these, which are there, and take what is offered. Raises `FleetFailed`, `BadSdp`."""
         await self._say(m.Subscribe(publications=tuple(publications)))
         told = await self._answer(m.SubscribeOffer)

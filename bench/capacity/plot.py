@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bench.capacity.figures import MAX_LOSS, MAX_P99_MS, Reason
-from bench.capacity.text import Report, reason_text
+from bench.capacity.figures import MAX_LOSS, MAX_P99_MS, EndReason
+from bench.capacity.text import CapacityReport, reason_text
 from bench.relay.plot import BAD, FLOOR, MOST_SHOWN, dress, legend, new_figure
 from shared.load import CPU_GUARD
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 OURS, GOOD = "#1f6feb", "#2e8b57"
-_BROKE = {Reason.GENERATOR: "the generator's limit"}
+_BROKE = {EndReason.GENERATOR: "the generator's limit"}
 """What the broken size is called; otherwise it is where the SFU broke."""
 
 
-def plot_finding(report: Report) -> Figure:
+def plot_finding(report: CapacityReport) -> Figure:
     """Three panels over the same streams."""
     figure = new_figure(high=7.6)
     figure.suptitle(f"{report.host.cpu}: {reason_text(report.finding)}", fontsize=10, wrap=True)
@@ -56,7 +56,7 @@ def _bound(axes: Axes, value: float, text: str) -> None:
     axes.axhline(value, color=BAD, linewidth=1, linestyle=":", label=f"bound: {text}")
 
 
-def _mark(axes: Axes, report: Report, *, named: bool) -> None:
+def _mark(axes: Axes, report: CapacityReport, *, named: bool) -> None:
     """Where it broke, and the ceiling; in the legend when `named`."""
     finding = report.finding
     lines = [(finding.stream_ceiling, GOOD, "stream_ceiling")]

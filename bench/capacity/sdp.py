@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from bench.relay.peers import ABS_SEND_TIME_ID, LOCAL_PWD, LOCAL_UFRAG, MID_ID, Answer, PublishedTrack
+from bench.relay.peers import ABS_SEND_TIME_ID, LOCAL_PWD, LOCAL_UFRAG, MID_ID, OfferedTrack, TransportAnswer
 from shared.errors import BadSdp
 from shared.rtc import sdp
 from shared.rtc.dtls import Fingerprint
@@ -18,7 +18,7 @@ TAKEN = (sdp.ExtensionUri.MID, sdp.ExtensionUri.ABS_SEND_TIME)
 """Header extensions that a subscriber takes."""
 
 
-def publish_offer(tracks: Sequence[PublishedTrack], fingerprint: Fingerprint) -> str:
+def publish_offer(tracks: Sequence[OfferedTrack], fingerprint: Fingerprint) -> str:
     """A publisher's offer, an m-line a track."""
     return _write([_published(track, fingerprint) for track in tracks])
 
@@ -28,12 +28,12 @@ def subscribe_answer(offer: sdp.SessionDescription, fingerprint: Fingerprint) ->
     return _write([_taken(section, fingerprint) for section in offer.media])
 
 
-def far_end(description: sdp.SessionDescription) -> Answer:
+def far_end(description: sdp.SessionDescription) -> TransportAnswer:
     """The SFU's transport. Raises `BadSdp`."""
     for section in description.media:
         if not section.rejected and section.candidates and section.fingerprints:
             candidate, fingerprint = section.candidates[0], section.fingerprints[0]
-            return Answer(
+            return TransportAnswer(
                 ufrag=section.ufrag,
                 pwd=section.pwd,
                 fingerprint=Fingerprint(fingerprint.algorithm, fingerprint.value),
@@ -42,7 +42,7 @@ def far_end(description: sdp.SessionDescription) -> Answer:
     raise BadSdp(detail="the SFU refused every m-line")
 
 
-def _published(track: PublishedTrack, fingerprint: Fingerprint) -> sdp.MediaSection:
+def _published(track: OfferedTrack, fingerprint: Fingerprint) -> sdp.MediaSection:
     """Retransmissions are agreed on, as browsers do, though the generator sends none."""
     video, pt = track.kind == "video", track.payload_type
     section = sdp.MediaSection(

@@ -6,7 +6,7 @@ import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from bench.capacity.figures import Reason, StepFigures, Verdict, disturbed, judge
+from bench.capacity.figures import EndReason, StepFigures, Verdict, disturbed, judge
 from shared.errors import SluiceError
 
 HEADROOM = 0.8
@@ -31,7 +31,7 @@ class NothingHeld(SluiceError):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Plan:
+class SizePlan:
     """Which sizes are tried [streams]."""
 
     start: int
@@ -43,7 +43,7 @@ class Plan:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Step:
+class CapacityStep:
     """A size that was tried."""
 
     asked: int
@@ -58,19 +58,19 @@ class Step:
 class Finding:
     """What a search came to."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[CapacityStep, ...]
     """By size."""
-    held: Step
+    held: CapacityStep
     """The largest that was held below the smallest that was not."""
-    broke: Step | None
+    broke: CapacityStep | None
     """The smallest that was not held; None: all were."""
-    reason: Reason
+    reason: EndReason
     stream_ceiling: int
 
     @property
     def certain(self) -> bool:
         """The SFU broke. If not, the ceiling is a lower bound: of the highest load that was held."""
-        return self.reason not in (Reason.GENERATOR, Reason.MOST)
+        return self.reason not in (EndReason.GENERATOR, EndReason.MOST)
 
     @property
     def disturbed(self) -> bool:
@@ -78,7 +78,7 @@ class Finding:
         return self.broke is not None and disturbed(self.broke.figures)
 
 
-def next_size(tried: Mapping[int, bool], plan: Plan) -> int | None:
+def next_size(tried: Mapping[int, bool], plan: SizePlan) -> int | None:
     """The size to try after these (size -> was it held); None: there is nothing more to know."""
     if not tried:
         return plan.start
@@ -93,23 +93,23 @@ def next_size(tried: Mapping[int, bool], plan: Plan) -> int | None:
 
 
 async def search(
-    probe: Callable[[int], Awaitable[StepFigures]], plan: Plan, *, on_step: Callable[[Step], None]
-) -> tuple[Step, ...]:
+    probe: Callable[[int], Awaitable[StepFigures]], plan: SizePlan, *, on_step: Callable[[CapacityStep], None]
+) -> tuple[CapacityStep, ...]:
     """Try sizes. One that is not held is tried again before it counts: the first try may have met somebody else."""
-    steps: dict[int, Step] = {}
+    steps: dict[int, CapacityStep] = {}
     while (size := next_size({asked: step.verdict.held for asked, step in steps.items()}, plan)) is not None:
         figures = await probe(size)
         verdict, first = judge(figures), None
         if not verdict.held:
-            on_step(Step(asked=size, figures=figures, verdict=verdict))
+            on_step(CapacityStep(asked=size, figures=figures, verdict=verdict))
             first, figures = verdict, await probe(size)
             verdict = judge(figures)
-        steps[size] = Step(asked=size, figures=figures, verdict=verdict, first=first)
+        steps[size] = CapacityStep(asked=size, figures=figures, verdict=verdict, first=first)
         on_step(steps[size])
     return tuple(steps[size] for size in sorted(steps))
 
 
-def conclude(steps: Sequence[Step]) -> Finding:
+def conclude(steps: Sequence[CapacityStep]) -> Finding:
     """The ceiling: 80 % of where the SFU broke, and never more than it was seen to hold. Where it did not break, 80 %
     of the highest load that was held. Raises `NothingHeld`."""
     broke = next((step for step in steps if not step.verdict.held), None)
@@ -117,7 +117,7 @@ def conclude(steps: Sequence[Step]) -> Finding:
     if not good:
         raise NothingHeld(streams=steps[0].asked, detail=steps[0].verdict.detail)
     held = good[-1]
-    reason = Reason.MOST if broke is None or broke.verdict.reason is None else broke.verdict.reason
-    base = held if broke is None or reason is Reason.GENERATOR else broke
+    reason = EndReason.MOST if broke is None or broke.verdict.reason is None else broke.verdict.reason
+    base = held if broke is None or reason is EndReason.GENERATOR else broke
     ceiling = min(math.floor(HEADROOM * base.figures.streams), held.figures.streams)
     return Finding(steps=tuple(steps), held=held, broke=broke, reason=reason, stream_ceiling=max(1, ceiling))

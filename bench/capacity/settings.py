@@ -9,7 +9,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from bench.capacity.file import check_target, check_writable
-from bench.capacity.search import Plan
+from bench.capacity.search import SizePlan
 from bench.relay.settings import PROFILES
 from shared.bounds import check_numbers
 from shared.errors import BadSetting
@@ -56,8 +56,8 @@ class CapacitySettings:
     """Print JSON."""
 
     @property
-    def plan(self) -> Plan:
-        return Plan(start=self.start, step=self.step, most=self.most, quick=self.quick)
+    def plan(self) -> SizePlan:
+        return SizePlan(start=self.start, step=self.step, most=self.most, quick=self.quick)
 
     @property
     def step_s(self) -> float:

@@ -19,7 +19,7 @@ import aiohttp
 from prometheus_client.parser import text_string_to_metric_families
 
 from bench.capacity.player import SfuPlayer
-from bench.relay.peers import Answer, PeerMissing, PeerStats, PublishedTrack
+from bench.relay.peers import OfferedTrack, PeerMissing, PeerStats, TransportAnswer
 from bench.stats import resident_bytes
 from localfleet.errors import FleetFailed
 from localfleet.program import Program, flags, start_program
@@ -136,15 +136,17 @@ class RealSfu:
         put_plane_first(self._program.child.pid)
 
     async def publish(
-        self, number: int, *, room: int, fingerprint: Fingerprint, tracks: Sequence[PublishedTrack]
-    ) -> Answer:
+        self, number: int, *, room: int, fingerprint: Fingerprint, tracks: Sequence[OfferedTrack]
+    ) -> TransportAnswer:
         """A player of its own: whoever talks and listens is two here."""
         player = await self._enter(number, room)
         named = [(f"{number}-{track.mid}", track) for track in tracks]
         self._published[number] = [name for name, _ in named]
         return await player.publish(named, fingerprint)
 
-    async def subscribe(self, number: int, *, room: int, fingerprint: Fingerprint, publishers: Sequence[int]) -> Answer:
+    async def subscribe(
+        self, number: int, *, room: int, fingerprint: Fingerprint, publishers: Sequence[int]
+    ) -> TransportAnswer:
         player = await self._enter(number, room)
         wanted = [name for publisher in publishers for name in self._published[publisher]]
         return await player.subscribe(wanted, fingerprint)

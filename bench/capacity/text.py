@@ -8,16 +8,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from bench.capacity.figures import MAX_LOSS, MAX_P99_MS, OTHERS_MATTER, Reason, StepFigures
+from bench.capacity.figures import MAX_LOSS, MAX_P99_MS, OTHERS_MATTER, EndReason, StepFigures
 from bench.capacity.host import Egress, Host
-from bench.capacity.search import HEADROOM, Finding, Step
+from bench.capacity.search import HEADROOM, CapacityStep, Finding
 from bench.capacity.settings import CapacitySettings
 from bench.capacity.workload import about
 from shared.load import CPU_GUARD
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Report:
+class CapacityReport:
     """All that is told of a search."""
 
     finding: Finding
@@ -28,7 +28,7 @@ class Report:
     """When it ended [Unix seconds]."""
 
 
-def ceilings(report: Report) -> dict[str, float]:
+def ceilings(report: CapacityReport) -> dict[str, float]:
     """The settings, by the names that SFUs and the autoscaler know them by."""
     return {
         "stream_ceiling": report.finding.stream_ceiling,
@@ -37,7 +37,7 @@ def ceilings(report: Report) -> dict[str, float]:
     }
 
 
-def step_text(step: Step) -> str:
+def step_text(step: CapacityStep) -> str:
     """A line of progress."""
     again = " (again)" if step.first is not None else ""
     verdict = "held" if step.verdict.held else f"{step.verdict.reason}: {step.verdict.detail}"
@@ -61,14 +61,14 @@ def reason_text(finding: Finding) -> str:
         return f"nothing broke up to {held}, the largest size that was to be tried: the SFU holds more"
     broke = finding.broke
     at = f"broke at {broke.figures.streams:,} streams: {broke.verdict.detail}"
-    if finding.reason is Reason.GENERATOR:
+    if finding.reason is EndReason.GENERATOR:
         return f"the load generator was at its limit, the SFU may hold more than {held}; {at}"
-    if finding.reason in (Reason.CPU, Reason.SILENT):
+    if finding.reason in (EndReason.CPU, EndReason.SILENT):
         return at
     return f"{at}, with the SFU at {broke.figures.sfu_cpu:.0%} of its core"
 
 
-def caveats(report: Report) -> list[str]:
+def caveats(report: CapacityReport) -> list[str]:
     """What makes the ceilings worth less."""
     finding, told = report.finding, []
     if not finding.certain:
@@ -85,7 +85,7 @@ def caveats(report: Report) -> list[str]:
     return told
 
 
-def story(report: Report) -> list[str]:
+def story(report: CapacityReport) -> list[str]:
     """How the ceilings were found, line by line."""
     finding, settings, host = report.finding, report.settings, report.host
     when = datetime.fromtimestamp(report.at, UTC).strftime("%Y-%m-%d %H:%M UTC")
@@ -105,7 +105,7 @@ def story(report: Report) -> list[str]:
     ]
 
 
-def report_text(report: Report, written: tuple[Path, ...]) -> str:
+def report_text(report: CapacityReport, written: tuple[Path, ...]) -> str:
     """For people."""
     lines = story(report)[3:]
     lines += ["", *(f"{key} = {value}" for key, value in ceilings(report).items())]
@@ -114,7 +114,7 @@ def report_text(report: Report, written: tuple[Path, ...]) -> str:
     return "\n".join(lines)
 
 
-def report_json(report: Report) -> Mapping[str, Any]:
+def report_json(report: CapacityReport) -> Mapping[str, Any]:
     """For programs."""
     finding = report.finding
     return {

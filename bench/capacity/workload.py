@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from bench.relay.workloads import OPUS, Frames, Media, Publisher, Setup, Subscriber, Workload, video
+from bench.relay.workloads import OPUS, Frames, RoomPublisher, Setup, Subscriber, TrackMedia, Workload, video
 
 FRAMES_PER_S = 30
 MOST_PAYLOAD = 1178
 """Bytes of a packet's payload, as browsers cut frames at 1200 bytes."""
 
 
-def camera(kbps: float) -> Media:
+def camera(kbps: float) -> TrackMedia:
     """Video at this rate: each frame in packets of equal size, but for a byte."""
     return video(frames_of(kbps))
 
@@ -33,7 +33,7 @@ def meeting(streams: int, *, room_size: int, kbps: float, cameras: float) -> Set
     Rooms are filled one after the other. In the last one not everybody gets everybody.
     """
     show = camera(kbps)
-    publishers: list[Publisher] = []
+    publishers: list[RoomPublisher] = []
     subscribers: list[Subscriber] = []
     left = streams
     room = 0
@@ -51,7 +51,7 @@ def meeting(streams: int, *, room_size: int, kbps: float, cameras: float) -> Set
                 subscribers.append(Subscriber(room=room, publishers=tuple(gets)))
         if left == before:
             break
-        publishers += [Publisher(room=room, media=one) for one in media]
+        publishers += [RoomPublisher(room=room, media=one) for one in media]
         room += 1
     return Setup(publishers=tuple(publishers), subscribers=tuple(subscribers))
 

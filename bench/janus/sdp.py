@@ -17,8 +17,8 @@ from bench.relay.peers import (
     LOCAL_UFRAG,
     MID_ID,
     VIDEO_PAYLOAD_TYPE,
-    Answer,
-    PublishedTrack,
+    OfferedTrack,
+    TransportAnswer,
 )
 from shared.rtc import dtls, sdp
 from shared.rtc.sdp import Codec, Direction, Extension, ExtensionUri, Fingerprint, MediaSection, Ssrc
@@ -31,7 +31,7 @@ EXTENSIONS = (
 """What the generator's packets carry. Subscribers ask for no others."""
 
 
-def offer(fingerprint: dtls.Fingerprint, tracks: Sequence[PublishedTrack]) -> str:
+def offer(fingerprint: dtls.Fingerprint, tracks: Sequence[OfferedTrack]) -> str:
     """A publisher's offer."""
     sections = [
         MediaSection(
@@ -63,7 +63,7 @@ def answer(offered: str, fingerprint: dtls.Fingerprint) -> str:
     return _written(sections, fingerprint)
 
 
-def remote(text: str) -> Answer:
+def remote(text: str) -> TransportAnswer:
     """Janus' transport in its offer or answer. Raises `JanusFailed` when something of it is missing, `BadSdp`."""
     media = sdp.parse(text).media
     if not media or media[0].rejected:
@@ -73,7 +73,7 @@ def remote(text: str) -> Answer:
         raise JanusFailed(f"no candidate, credentials or fingerprint in its SDP: {text!r}")
     if first.setup == "active":
         raise JanusFailed("it insists on being the DTLS client")
-    return Answer(
+    return TransportAnswer(
         ufrag=first.ufrag,
         pwd=first.pwd,
         fingerprint=dtls.Fingerprint(first.fingerprints[0].algorithm, first.fingerprints[0].value),

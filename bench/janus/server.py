@@ -11,7 +11,7 @@ from typing import Any
 from bench.janus import sdp as janus_sdp
 from bench.janus.api import JanusApi
 from bench.janus.process import JanusProcess, find_janus, janus_process
-from bench.relay.peers import Answer, PeerStats, PublishedTrack
+from bench.relay.peers import OfferedTrack, PeerStats, TransportAnswer
 from shared.rtc.dtls import Fingerprint
 from shared.rtc.srtp import SrtpProfile
 
@@ -81,8 +81,8 @@ class JanusPeer:
             self._stack = stack.pop_all()
 
     async def publish(
-        self, number: int, *, room: int, fingerprint: Fingerprint, tracks: Sequence[PublishedTrack]
-    ) -> Answer:
+        self, number: int, *, room: int, fingerprint: Fingerprint, tracks: Sequence[OfferedTrack]
+    ) -> TransportAnswer:
         api = self._running()
         await self._make(room)
         handle = self._handles[number] = await api.attach()
@@ -95,7 +95,9 @@ class JanusPeer:
         self._published |= {(feed, track.mid): track.ssrc for track in tracks}
         return janus_sdp.remote(answer)
 
-    async def subscribe(self, number: int, *, room: int, fingerprint: Fingerprint, publishers: Sequence[int]) -> Answer:
+    async def subscribe(
+        self, number: int, *, room: int, fingerprint: Fingerprint, publishers: Sequence[int]
+    ) -> TransportAnswer:
         api = self._running()
         for publisher in publishers:
             await api.connected(self._handles[publisher])

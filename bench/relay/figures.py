@@ -19,7 +19,7 @@ BUCKET_BEGINS = 8 / 9
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Traffic:
+class FlowCounts:
     """Who has sent and got what, at a moment when nothing was under way."""
 
     sent: Mapping[int, int]
@@ -96,7 +96,7 @@ class RelayFigures:
     """The histogram behind `delay_ms_*`."""
 
 
-def loss(before: Traffic, after: Traffic, wanted: Sequence[Collection[int]]) -> float:
+def loss(before: FlowCounts, after: FlowCounts, wanted: Sequence[Collection[int]]) -> float:
     """Of the subscribers whose tracks (by SSRC) are `wanted`, by number; 1 when nothing was sent to anybody."""
     fresh = [0] * len(wanted)
     for sign, traffic in ((-1, before), (1, after)):

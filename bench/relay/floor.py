@@ -17,7 +17,7 @@ import sys
 from typing import Any
 
 from bench.generator.compiled import send_floor
-from bench.relay.load import FIRST_HOST, Load
+from bench.relay.load import FIRST_HOST, RelayLoad
 from bench.relay.run import RunSettings
 from bench.relay.workloads import Setup
 from shared.rtc.srtp import SrtpProfile
@@ -35,7 +35,7 @@ async def measure_floor(settings: RunSettings, *, gso: bool, seconds: float = FL
     own_cores = os.sched_getaffinity(0)
     if settings.cores.generator is not None:
         os.sched_setaffinity(0, {settings.cores.generator})
-    load = Load(hosts=len(setup.subscribers), watched=0, gro=settings.gro)
+    load = RelayLoad(hosts=len(setup.subscribers), watched=0, gro=settings.gro)
     try:
         told = await _ask_sender(
             {

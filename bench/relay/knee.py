@@ -31,7 +31,7 @@ class Objective(StrEnum):
     """At most 3 ms for 99 % of the packets."""
 
 
-class Limit(StrEnum):
+class LimitedBy(StrEnum):
     """Why it did not."""
 
     GENERATOR = "generator"
@@ -50,11 +50,11 @@ class Broken:
 
     objectives: tuple[Objective, ...]
     """In the order of the enum; the first is what broke first."""
-    limit: Limit
+    limit: LimitedBy
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Step:
+class KneeStep:
     """A size that was tried."""
 
     size: int
@@ -68,7 +68,7 @@ class Knee:
 
     size: int
     """The largest good one; 0: none was."""
-    steps: tuple[Step, ...]
+    steps: tuple[KneeStep, ...]
     """By size."""
     broken: Broken | None
     """Of the smallest broken size above it; None: none that was tried broke."""
@@ -84,14 +84,14 @@ def judge(figures: RelayFigures) -> Broken | None:
     return Broken(objectives=tuple(objectives), limit=_limit(figures)) if objectives else None
 
 
-def _limit(figures: RelayFigures) -> Limit:
+def _limit(figures: RelayFigures) -> LimitedBy:
     if figures.generator_core_share > GENERATOR_FULL or figures.generator_drops:
-        return Limit.GENERATOR
+        return LimitedBy.GENERATOR
     if figures.others_core_share > OTHERS_MATTER:
-        return Limit.OTHERS
+        return LimitedBy.OTHERS
     if figures.server_core_share > FULL_CORE:
-        return Limit.SERVER_CPU
-    return Limit.BURST
+        return LimitedBy.SERVER_CPU
+    return LimitedBy.BURST
 
 
 def next_size(tried: Mapping[int, bool], *, start: int, most: int) -> int | None:
@@ -108,22 +108,22 @@ def next_size(tried: Mapping[int, bool], *, start: int, most: int) -> int | None
 
 
 async def find_knee(
-    probe: Callable[[int], Awaitable[RelayFigures]], *, start: int, most: int, on_step: Callable[[Step], None]
+    probe: Callable[[int], Awaitable[RelayFigures]], *, start: int, most: int, on_step: Callable[[KneeStep], None]
 ) -> Knee:
     """Try sizes from `start` to `most`. A broken one must break twice: a run may meet somebody else's work."""
-    steps: dict[int, Step] = {}
+    steps: dict[int, KneeStep] = {}
     while (
         size := next_size({at: step.broken is None for at, step in steps.items()}, start=start, most=most)
     ) is not None:
         figures = await probe(size)
         if judge(figures) is not None:
             figures = await probe(size)
-        steps[size] = Step(size=size, figures=figures, broken=judge(figures))
+        steps[size] = KneeStep(size=size, figures=figures, broken=judge(figures))
         on_step(steps[size])
     return knee_of(steps)
 
 
-def knee_of(steps: Mapping[int, Step]) -> Knee:
+def knee_of(steps: Mapping[int, KneeStep]) -> Knee:
     """What was found by these steps."""
     broken = min((step for step in steps.values() if step.broken is not None), key=lambda step: step.size, default=None)
     good = [size for size, step in steps.items() if step.broken is None and (broken is None or size < broken.size)]

@@ -15,8 +15,8 @@ import threading
 from collections.abc import Iterable, Mapping
 
 from bench.generator.compiled import Generator
-from bench.relay.peers import LOCAL_PWD, LOCAL_UFRAG, Address, Answer, PublishedTrack
-from bench.relay.workloads import Media
+from bench.relay.peers import LOCAL_PWD, LOCAL_UFRAG, Address, OfferedTrack, TransportAnswer
+from bench.relay.workloads import TrackMedia
 from shared.errors import BadPacket
 from shared.rtc import stun, stun_check
 from shared.rtc.demux import Traffic, classify, is_rtcp
@@ -33,10 +33,10 @@ _BUFFER_BYTES = 32 * 1024 * 1024
 _SO_SNDBUFFORCE, _SO_RCVBUFFORCE = 32, 33
 
 
-class Client:
+class LoadClient:
     """One peer of the media server."""
 
-    def __init__(self, load: Load, host: int, profiles: tuple[SrtpProfile, ...]) -> None:
+    def __init__(self, load: RelayLoad, host: int, profiles: tuple[SrtpProfile, ...]) -> None:
         self.load = load
         self.host = host
         self.keys: SrtpKeys | None = None
@@ -44,7 +44,7 @@ class Client:
         """Decrypted packets, of the watched ones."""
         self.refused = 0
         """Packets that could not be decrypted, of the watched ones."""
-        self.remote: Answer | None = None
+        self.remote: TransportAnswer | None = None
         self.answered = asyncio.Event()
         self._session: SrtpSession | None = None
         self._control = [(socket.IPPROTO_IP, IP_PKTINFO, struct.pack("!iII", 0, host, 0))]
@@ -72,7 +72,7 @@ class Client:
             )
         )
 
-    async def connect(self, answer: Answer) -> None:
+    async def connect(self, answer: TransportAnswer) -> None:
         """ICE, then DTLS. Raises `TimeoutError`, `DtlsFailed`."""
         self.remote = answer
         async with asyncio.timeout(JOIN_WITHIN_S):
@@ -113,7 +113,7 @@ class Client:
             self.send(stun_check.binding_response(check, source=self.remote.address, password=LOCAL_PWD))
 
 
-class Load:
+class RelayLoad:
     """All clients of one run, and the thread that sends and receives for them."""
 
     def __init__(self, *, hosts: int, watched: int, gso: bool = False, gro: bool = False) -> None:
@@ -127,7 +127,7 @@ class Load:
         self.sock.setsockopt(socket.IPPROTO_IP, IP_PKTINFO, 1)
         self.sock.setblocking(False)
         self.sock.bind(("0.0.0.0", 0))
-        self.clients: dict[int, Client] = {}
+        self.clients: dict[int, LoadClient] = {}
         self.generator = Generator(self.sock.fileno(), FIRST_HOST, hosts, watched, gso=gso, gro=gro)
         self._first_timestamps: dict[int, int] = {}
         self._consent: asyncio.Task[None] | None = None
@@ -142,12 +142,14 @@ class Load:
         host, port = self.sock.getsockname()
         return host, port
 
-    def client(self, number: int, profiles: tuple[SrtpProfile, ...]) -> Client:
+    def client(self, number: int, profiles: tuple[SrtpProfile, ...]) -> LoadClient:
         host = FIRST_HOST + number
-        client = self.clients[host] = Client(self, host, profiles)
+        client = self.clients[host] = LoadClient(self, host, profiles)
         return client
 
-    def publish(self, client: Client, tracks: Iterable[tuple[PublishedTrack, Media, int]], rng: random.Random) -> None:
+    def publish(
+        self, client: LoadClient, tracks: Iterable[tuple[OfferedTrack, TrackMedia, int]], rng: random.Random
+    ) -> None:
         """Have a connected client send tracks, the first frame of each so many nanoseconds after `go`."""
         assert client.keys is not None
         assert client.remote is not None

@@ -1,11 +1,11 @@
 """What `sluice bench relay` needs of a media server, so that ours and others are measured by the same generator.
 
-Publishers and subscribers are clients of their own: whoever talks and listens has two connections, as Sluice's players
-do. A run goes `start`, all `publish`, all `subscribe` (each followed by the client's ICE and DTLS with the `Answer`),
-then media flows; `leave` comes at any moment, `stop` at the end.
+A publisher and a subscriber are two clients: a player that talks and listens has two connections, as in Sluice.
+A run goes `start`, all `publish`, all `subscribe` (each followed by the client's ICE and DTLS with the
+`TransportAnswer`), then media flows; `leave` comes at any moment, `stop` at the end.
 
 The generator's clients are ICE controlling, DTLS active, have `LOCAL_UFRAG` and `LOCAL_PWD`, answer the server's checks
-if it makes any, and send what `PublishedTrack` says with the header extensions below.
+if it makes any, and send what `OfferedTrack` says with the header extensions below.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Address = tuple[str, int]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class PublishedTrack:
+class OfferedTrack:
     """A track as its publisher's session description would say it."""
 
     mid: str
@@ -50,7 +50,7 @@ class PublishedTrack:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Answer:
+class TransportAnswer:
     """Whom a client shakes hands with, and where."""
 
     ufrag: str
@@ -92,11 +92,13 @@ class Peer(Protocol):
         """Run, pinned to a core unless None. Raises `PeerMissing` when it is not installed."""
 
     async def publish(
-        self, number: int, *, room: int, fingerprint: Fingerprint, tracks: Sequence[PublishedTrack]
-    ) -> Answer:
+        self, number: int, *, room: int, fingerprint: Fingerprint, tracks: Sequence[OfferedTrack]
+    ) -> TransportAnswer:
         """Expect a publisher who sends these tracks."""
 
-    async def subscribe(self, number: int, *, room: int, fingerprint: Fingerprint, publishers: Sequence[int]) -> Answer:
+    async def subscribe(
+        self, number: int, *, room: int, fingerprint: Fingerprint, publishers: Sequence[int]
+    ) -> TransportAnswer:
         """Expect a subscriber to all tracks of these publishers, who are connected by now."""
 
     async def leave(self, number: int) -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from bench.machine import Cores
 from bench.relay.figures import RelayFigures, median
 from bench.relay.floor import measure_floor
-from bench.relay.knee import Knee, Step, find_knee
+from bench.relay.knee import Knee, KneeStep, find_knee
 from bench.relay.peers import Peer, peer_named
 from bench.relay.run import WARM_UP_JOINS, RunSettings, Say, measure
 from bench.relay.settings import MOST, PROFILES, RelaySettings
@@ -77,7 +77,7 @@ async def search(workload: str, settings: RelaySettings, cores: Cores, *, say: S
         async def probe(size: int, make: Callable[[], Peer] = make) -> RelayFigures:
             return await measure(replace(chosen, size=size), make(), say=say)
 
-        def on_step(step: Step, name: str = name) -> None:
+        def on_step(step: KneeStep, name: str = name) -> None:
             say(f"{name}, {step_text(step)}")
 
         told.append((name, await find_knee(probe, start=chosen.size, most=MOST * chosen.size, on_step=on_step)))

@@ -10,10 +10,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
 from bench.machine import Cores, busy_seconds, socket_drops
-from bench.relay.figures import Reading, RelayFigures, Traffic, figures, loss
-from bench.relay.load import FIRST_HOST, Client, Load
-from bench.relay.peers import Answer, Peer, PublishedTrack
-from bench.relay.workloads import Course, Media, Setup, Subscriber, Workload
+from bench.relay.figures import FlowCounts, Reading, RelayFigures, figures, loss
+from bench.relay.load import FIRST_HOST, LoadClient, RelayLoad
+from bench.relay.peers import OfferedTrack, Peer, TransportAnswer
+from bench.relay.workloads import Course, Setup, Subscriber, TrackMedia, Workload
 from shared.errors import SluiceError
 from shared.rtc import rtp
 from shared.rtc.dtls import Fingerprint
@@ -81,7 +81,7 @@ class RunSettings:
     seed: int = 1
 
 
-Ask = Callable[[Fingerprint], Awaitable[Answer]]
+Ask = Callable[[Fingerprint], Awaitable[TransportAnswer]]
 """How somebody is made known to the server."""
 
 
@@ -95,7 +95,7 @@ class Run:
         self.setup: Setup = settings.workload.setup(settings.size)
         self.rng = random.Random(settings.seed)
         self.watching = len(self.setup.subscribers)
-        self.load = Load(hosts=self.watching + settings.joins, watched=1, gso=settings.gso, gro=settings.gro)
+        self.load = RelayLoad(hosts=self.watching + settings.joins, watched=1, gso=settings.gso, gro=settings.gro)
         self.load.generator.time_only(self.watching)
 
     async def publish(self) -> None:
@@ -135,7 +135,7 @@ class Run:
                 rss_mib = (await self.peer.stats()).rss_bytes / (1 << 20)
                 self.say(f"{places[start]} of {self.settings.joins} have joined and left: {rss_mib:.1f} MiB")
 
-    async def quiet(self) -> Traffic:
+    async def quiet(self) -> FlowCounts:
         """Hold the publishers (`load.go` lets them go on) until all they sent has come, or has had the time to."""
         generator = self.load.generator
         generator.hold()
@@ -146,7 +146,7 @@ class Run:
                 came, since = packets, now
             await asyncio.sleep(LOOK_EVERY_S)
             now = time.monotonic()
-        return Traffic(sent=generator.sent_by(), flows=generator.flows())
+        return FlowCounts(sent=generator.sent_by(), flows=generator.flows())
 
     def wanted(self) -> list[list[int]]:
         """SSRCs of the tracks that each subscriber should get, as its publishers send them."""
@@ -192,8 +192,8 @@ class Run:
         self.rng.shuffle(phases)
         return phases
 
-    async def _join(self, who: str, people: Sequence[tuple[int, Ask]]) -> list[Client]:
-        clients: list[Client] = []
+    async def _join(self, who: str, people: Sequence[tuple[int, Ask]]) -> list[LoadClient]:
+        clients: list[LoadClient] = []
         told = time.monotonic()
         for start in range(0, len(people), JOIN_AT_ONCE):
             clients += await self._connect(people[start : start + JOIN_AT_ONCE])
@@ -202,7 +202,7 @@ class Run:
                 self.say(f"joining {who}: {len(clients)}/{len(people)}")
         return clients
 
-    async def _connect(self, people: Sequence[tuple[int, Ask]]) -> list[Client]:
+    async def _connect(self, people: Sequence[tuple[int, Ask]]) -> list[LoadClient]:
         """Handshakes at the same time; the server is asked one by one."""
         clients = [self.load.client(number, (self.settings.profile,)) for number, _ in people]
         answers = [await ask(client.dtls_fingerprint) for client, (_, ask) in zip(clients, people, strict=True)]
@@ -273,14 +273,12 @@ async def _measure(run: Run) -> RelayFigures:
     return told
 
 
-def tracks_of(place: int, media: Sequence[Media]) -> list[PublishedTrack]:
+def tracks_of(place: int, media: Sequence[TrackMedia]) -> list[OfferedTrack]:
     """A publisher's tracks; SSRCs are all different."""
-    return [
-        PublishedTrack(mid=str(at), kind=one.kind, ssrc=FIRST_SSRC + 2 * place + at) for at, one in enumerate(media)
-    ]
+    return [OfferedTrack(mid=str(at), kind=one.kind, ssrc=FIRST_SSRC + 2 * place + at) for at, one in enumerate(media)]
 
 
-def verify(client: Client) -> int:
+def verify(client: LoadClient) -> int:
     """How many packets a watched subscriber decrypted. Raises `BadContent` unless they are what was published.
 
     They must be in order; some may be missing: `loss` counts those.

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
 
-from bench.relay.peers import Address, Answer, PeerMissing, PeerStats, PublishedTrack
+from bench.relay.peers import Address, OfferedTrack, PeerMissing, PeerStats, TransportAnswer
 from shared.rtc.dtls import Fingerprint
 from shared.rtc.srtp import SrtpProfile
 
@@ -46,12 +46,14 @@ class SluicePeer:
         self._address = ("127.0.0.1", told["port"])
 
     async def publish(
-        self, number: int, *, room: int, fingerprint: Fingerprint, tracks: Sequence[PublishedTrack]
-    ) -> Answer:
+        self, number: int, *, room: int, fingerprint: Fingerprint, tracks: Sequence[OfferedTrack]
+    ) -> TransportAnswer:
         told = [asdict(track) for track in tracks]
         return self._description(await self._ask(do="publish", number=number, fingerprint=fingerprint, tracks=told))
 
-    async def subscribe(self, number: int, *, room: int, fingerprint: Fingerprint, publishers: Sequence[int]) -> Answer:
+    async def subscribe(
+        self, number: int, *, room: int, fingerprint: Fingerprint, publishers: Sequence[int]
+    ) -> TransportAnswer:
         asked = self._ask(do="subscribe", number=number, fingerprint=fingerprint, publishers=list(publishers))
         return self._description(await asked)
 
@@ -73,8 +75,8 @@ class SluicePeer:
             process.kill()
             await process.wait()
 
-    def _description(self, told: dict[str, Any]) -> Answer:
-        return Answer(
+    def _description(self, told: dict[str, Any]) -> TransportAnswer:
+        return TransportAnswer(
             ufrag=told["ufrag"], pwd=told["pwd"], fingerprint=Fingerprint(*told["fingerprint"]), address=self._address
         )
 

@@ -7,13 +7,13 @@ from dataclasses import asdict
 from typing import Any
 
 from bench.relay.figures import RelayFigures
-from bench.relay.knee import Knee, Limit, Step
+from bench.relay.knee import Knee, KneeStep, LimitedBy
 
 LIMITS = {
-    Limit.GENERATOR: "the generator's core is full: the server may hold more",
-    Limit.OTHERS: "other programs took a good part of the cores: try again when they are quiet",
-    Limit.SERVER_CPU: "the server's core is full",
-    Limit.BURST: "there is CPU left, but a burst to everybody takes too long",
+    LimitedBy.GENERATOR: "the generator's core is full: the server may hold more",
+    LimitedBy.OTHERS: "other programs took a good part of the cores: try again when they are quiet",
+    LimitedBy.SERVER_CPU: "the server's core is full",
+    LimitedBy.BURST: "there is CPU left, but a burst to everybody takes too long",
 }
 _Row = tuple[str, Callable[[RelayFigures], str | None]]
 
@@ -76,7 +76,7 @@ def ratio(ours: RelayFigures, peer: RelayFigures) -> float:
     return peer.cpu_us_per_packet / max(1e-9, ours.cpu_us_per_packet)
 
 
-def step_text(step: Step) -> str:
+def step_text(step: KneeStep) -> str:
     """A line of progress."""
     figures = step.figures
     verdict = "good" if step.broken is None else " and ".join(step.broken.objectives)

@@ -18,7 +18,7 @@ SPEAKERS = 10
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Media:
+class TrackMedia:
     """What a track carries: a cycle of frames, each a tuple of its packets' payload lengths [bytes]."""
 
     kind: Literal["audio", "video"]
@@ -29,9 +29,9 @@ class Media:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Publisher:
+class RoomPublisher:
     room: int
-    media: tuple[Media, ...]
+    media: tuple[TrackMedia, ...]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,7 +45,7 @@ class Subscriber:
 class Setup:
     """One run."""
 
-    publishers: tuple[Publisher, ...]
+    publishers: tuple[RoomPublisher, ...]
     subscribers: tuple[Subscriber, ...]
 
 
@@ -74,9 +74,9 @@ class Workload:
     """How many join besides, in a storm or churn, unless told otherwise."""
 
 
-def video(frames: Frames) -> Media:
+def video(frames: Frames) -> TrackMedia:
     """30 frames a second of a 90 kHz clock."""
-    return Media(kind="video", frames=frames, interval_ns=1_000_000_000 // 30, ticks=3000)
+    return TrackMedia(kind="video", frames=frames, interval_ns=1_000_000_000 // 30, ticks=3000)
 
 
 BURST = video(((1178,) * 7,))
@@ -85,11 +85,11 @@ BURST = video(((1178,) * 7,))
 SMALL_BURST = video(((1040, 1040),))
 """500 kbit/s."""
 
-OPUS = Media(kind="audio", frames=((80,),), interval_ns=20_000_000, ticks=960)
+OPUS = TrackMedia(kind="audio", frames=((80,),), interval_ns=20_000_000, ticks=960)
 """32 kbit/s in packets of 20 ms."""
 
 
-def webcam(*, rng: random.Random, frames: int = 300) -> Media:
+def webcam(*, rng: random.Random, frames: int = 300) -> TrackMedia:
     """As libwebrtc cuts a frame: equal parts, the last few a byte longer; 4.8 packets a frame on average."""
     return video(tuple(_webcam_frame(rng) for _ in range(frames)))
 
@@ -101,10 +101,10 @@ def _webcam_frame(rng: random.Random) -> tuple[int, ...]:
     return (size,) * (count - longer) + (size + 1,) * longer
 
 
-def fanout(media: Media) -> Callable[[int], Setup]:
+def fanout(media: TrackMedia) -> Callable[[int], Setup]:
     """One publisher with sound, and n who watch."""
     return lambda n: Setup(
-        publishers=(Publisher(room=0, media=(media, OPUS)),),
+        publishers=(RoomPublisher(room=0, media=(media, OPUS)),),
         subscribers=tuple(Subscriber(room=0, publishers=(0,)) for _ in range(n)),
     )
 
@@ -112,15 +112,15 @@ def fanout(media: Media) -> Callable[[int], Setup]:
 def speakers(n: int) -> Setup:
     """Ten who speak, and n who listen to all of them."""
     return Setup(
-        publishers=tuple(Publisher(room=0, media=(OPUS,)) for _ in range(SPEAKERS)),
+        publishers=tuple(RoomPublisher(room=0, media=(OPUS,)) for _ in range(SPEAKERS)),
         subscribers=tuple(Subscriber(room=0, publishers=tuple(range(SPEAKERS))) for _ in range(n)),
     )
 
 
-def rooms(media: Media) -> Callable[[int], Setup]:
+def rooms(media: TrackMedia) -> Callable[[int], Setup]:
     """n rooms of eight, where everybody publishes and gets the other seven."""
     return lambda n: Setup(
-        publishers=tuple(Publisher(room=number // ROOM, media=(media, OPUS)) for number in range(n * ROOM)),
+        publishers=tuple(RoomPublisher(room=number // ROOM, media=(media, OPUS)) for number in range(n * ROOM)),
         subscribers=tuple(
             Subscriber(
                 room=number // ROOM,

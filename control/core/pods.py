@@ -26,7 +26,7 @@ class _Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """A part of an object; what we do not read is skipped."""
 
 
-class Owner(_Part, frozen=True, kw_only=True):
+class OwnerReference(_Part, frozen=True, kw_only=True):
     """Who made it."""
 
     kind: str = ""
@@ -45,14 +45,14 @@ class Meta(_Part, frozen=True, kw_only=True):
     deletion_timestamp: str | None = None
     labels: dict[str, str] | None = None
     annotations: dict[str, str] | None = None
-    owner_references: list[Owner] | None = None
+    owner_references: list[OwnerReference] | None = None
 
     def annotation(self, name: str) -> str:
         """Its value; empty when there is none."""
         return (self.annotations or {}).get(name, "")
 
 
-class Reason(_Part, frozen=True, kw_only=True):
+class ContainerReason(_Part, frozen=True, kw_only=True):
     """Why a container waits or has ended."""
 
     reason: str = ""
@@ -66,9 +66,9 @@ class Running(_Part, frozen=True, kw_only=True):
 class ContainerState(_Part, frozen=True, kw_only=True):
     """What a container does: one of these."""
 
-    waiting: Reason | None = None
+    waiting: ContainerReason | None = None
     running: Running | None = None
-    terminated: Reason | None = None
+    terminated: ContainerReason | None = None
 
 
 class ContainerStatus(_Part, frozen=True, kw_only=True):

@@ -8,12 +8,12 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from control.core.autoscaler import (
-    Cordon,
     Effect,
     Launch,
+    LeaseCordon,
     PreferVictim,
+    TakeBack,
     Terminate,
-    Uncordon,
     confirm_launch,
 )
 from control.core.autoscaler.line import effect_line
@@ -76,9 +76,9 @@ class Acting:
                     await self._pool.prefer_victim(effect.node)
                 case Terminate():
                     await self._pool.terminate(effect.node)
-                case Cordon():
+                case LeaseCordon():
                     await self._cordon(effect, token)
-                case Uncordon():
+                case TakeBack():
                     await self._command(CommandVerb.UNCORDON, effect.sfu, token)
         except PoolError as error:
             self.pool_failed(error)
@@ -103,7 +103,7 @@ class Acting:
         await self._store.put_scaling(token, state)
         return state
 
-    async def _cordon(self, effect: Cordon, token: int) -> None:
+    async def _cordon(self, effect: LeaseCordon, token: int) -> None:
         await self._command(
             CommandVerb.CORDON,
             effect.sfu,

@@ -8,7 +8,7 @@ import time
 
 import msgspec
 
-from control.core.autoscaler import Decision, Moment, Samples, decide, join
+from control.core.autoscaler import Moment, Samples, TickDecision, decide, join
 from control.core.autoscaler.line import tick_line
 from control.core.autoscaler.samples import NodeCeilings
 from control.core.autoscaler.stages import LaunchWatch, Reached
@@ -180,7 +180,7 @@ class Controller:
             self._acting.pool_failed(error)
             return None
 
-    def _show(self, before: ScalingState, decision: Decision) -> None:
+    def _show(self, before: ScalingState, decision: TickDecision) -> None:
         log.info("%s", tick_line(decision))
         self.metrics.show(decision)
         for record in decision.records:

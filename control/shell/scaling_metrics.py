@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from control.core.autoscaler import Decision
-from control.core.autoscaler.world import Kind
+from control.core.autoscaler import TickDecision
+from control.core.autoscaler.world import NodeKind
 from shared.load import Part
 from shared.scaling_records import ScalingFigures
 
@@ -61,11 +61,11 @@ class ControlMetrics:
         self.scale_out_at.set(scale_out_at)  # a setting: known whoever leads
         self.lead(0)
 
-    def show(self, decision: Decision) -> None:
+    def show(self, decision: TickDecision) -> None:
         """Take a tick's figures."""
         figures = decision.figures
         self._means(figures)
-        for kind in Kind:
+        for kind in NodeKind:
             self.nodes.labels(kind.value).set(getattr(figures, kind.value))
         self.floor.set(figures.floor)
         self.maximum.set(figures.maximum)
@@ -84,7 +84,7 @@ class ControlMetrics:
         self.token.set(token)
         if not token:
             self._means(ScalingFigures())
-            counts = [self.nodes.labels(kind.value) for kind in Kind]
+            counts = [self.nodes.labels(kind.value) for kind in NodeKind]
             for gauge in (*counts, self.floor, self.maximum, self.out_hits, self.quiet_ticks, self.cooldown_left):
                 gauge.set(math.nan)
 

@@ -9,7 +9,7 @@ from enum import StrEnum
 from shared.records import CommandVerb, DrainCause, ExitScope, SfuState, SfuStatus, sfu_id, status_of
 
 
-class Answer(StrEnum):
+class CommandAnswer(StrEnum):
     """How far a command has come."""
 
     DONE = "done"
@@ -21,23 +21,23 @@ class Answer(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class CommandProgress:
     """How far a command has come, and why, in words."""
 
-    answer: Answer
+    answer: CommandAnswer
     detail: str = ""
 
 
-DONE = Progress(Answer.DONE)
-WAITING = Progress(Answer.WAITING)
+DONE = CommandProgress(CommandAnswer.DONE)
+WAITING = CommandProgress(CommandAnswer.WAITING)
 
 
-def progress(verb: CommandVerb, state: SfuState | None) -> Progress:
+def progress(verb: CommandVerb, state: SfuState | None) -> CommandProgress:
     """How far `verb` has come, given the SFU's newest state; None: it has no record any more."""
     if verb is CommandVerb.UNCORDON:
         return _uncordon(state)
     if state is None:
-        return Progress(Answer.DONE, "it has ended already")
+        return CommandProgress(CommandAnswer.DONE, "it has ended already")
     if status_of(state) not in (SfuStatus.CORDONED, SfuStatus.TERMINATING):
         return WAITING
     held = state.drain is not None and not state.drain.exit_when_empty
@@ -45,16 +45,16 @@ def progress(verb: CommandVerb, state: SfuState | None) -> Progress:
     return WAITING if verb is CommandVerb.DRAIN and held else DONE
 
 
-def _uncordon(state: SfuState | None) -> Progress:
+def _uncordon(state: SfuState | None) -> CommandProgress:
     if state is None:
-        return Progress(Answer.REFUSED, "it has ended")
+        return CommandProgress(CommandAnswer.REFUSED, "it has ended")
     status = status_of(state)
     if status is SfuStatus.ONLINE:
         return DONE
     if status is SfuStatus.TERMINATING:
-        return Progress(Answer.REFUSED, "it is in its final sequence")
+        return CommandProgress(CommandAnswer.REFUSED, "it is in its final sequence")
     if state.drain is not None and state.drain.cause == DrainCause.SIGTERM:
-        return Progress(Answer.REFUSED, "its process got SIGTERM, which nothing takes back")
+        return CommandProgress(CommandAnswer.REFUSED, "its process got SIGTERM, which nothing takes back")
     return WAITING
 
 

@@ -14,7 +14,7 @@ from urllib.parse import quote
 import aiohttp
 
 from operators.core.fleet_view import FleetView, fleet_view
-from operators.core.orders import Answer, progress
+from operators.core.orders import CommandAnswer, progress
 from operators.errors import NotApplied
 from operators.shell.target import Target
 from shared.errors import Refused
@@ -105,9 +105,9 @@ async def _check(store: Store, verb: CommandVerb, sfu: str) -> bool:
     if state is None and verb is not CommandVerb.DRAIN:
         await known_state(store, sfu)
     now = progress(verb, state)
-    if now.answer is Answer.REFUSED:
+    if now.answer is CommandAnswer.REFUSED:
         raise Refused("not-possible", f"{sfu} can't be uncordoned: {now.detail}")
-    return now.answer is Answer.DONE
+    return now.answer is CommandAnswer.DONE
 
 
 async def order_exit(store: Store, scope: ExitScope, target: str) -> ExitOrder:

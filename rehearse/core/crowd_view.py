@@ -27,7 +27,7 @@ class BotSeen:
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class BotMoved:
     """A player has moved make-before-break."""
 
     bot: str
@@ -49,7 +49,7 @@ class CrowdView:
     """Bots that have left for good."""
     evicted: list[str] = field(default_factory=list)
     """Bots that lost their media without having moved, once for each time."""
-    moves: list[Moved] = field(default_factory=list)
+    moves: list[BotMoved] = field(default_factory=list)
     _ended: set[str] = field(default_factory=set)
     """Publications of those that have left."""
 
@@ -106,7 +106,7 @@ class CrowdView:
                 for ending in self._endings(sfu):
                     ending.on_told(bot.bot, at=at)
             case "moved":
-                self.moves.append(Moved(bot.bot, bot.room, str(event.get("left", "")), sfu, at))
+                self.moves.append(BotMoved(bot.bot, bot.room, str(event.get("left", "")), sfu, at))
                 for ending in self._endings(str(event.get("left", ""))):
                     if bot.bot in ending.on_it and bot.bot not in ending.rejoined:
                         ending.on_moved(bot.bot, at=at)

@@ -101,7 +101,7 @@ class DemoSfu:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class DemoStep:
     """What one step came to."""
 
     states: list[SfuState]
@@ -129,7 +129,7 @@ class DemoFleet:
         for number, sfu in enumerate(rng.sample(list(self.sfus.values()), sfus // NODES_PER_EARLY_DRAIN)):
             self._sigterm(sfu, now=now - rng.uniform(300, 900) - (1000 if number % 2 else 0))
 
-    def step(self, *, now: float, commands: Collection[SfuCommand] = (), occupied: Collection[str] = ()) -> Step:
+    def step(self, *, now: float, commands: Collection[SfuCommand] = (), occupied: Collection[str] = ()) -> DemoStep:
         """A second passes. `occupied`: SFUs with real players on them; the rollout takes those first, so that there is
         somebody to look at."""
         for command in commands:
@@ -142,7 +142,7 @@ class DemoFleet:
         for sfu in gone:
             del self.sfus[sfu.sfu]
         states = [self._report(sfu, now=now) for sfu in self.sfus.values() if sfu.silent_until <= now]
-        return Step(states=states, gone=gone, reports=[_drain_report(sfu, now=now) for sfu in gone])
+        return DemoStep(states=states, gone=gone, reports=[_drain_report(sfu, now=now) for sfu in gone])
 
     def launch(self, *, now: float) -> DemoSfu:
         """One more SFU, of the new version, not warmed up yet."""

@@ -31,7 +31,7 @@ class Bounds:
 ON_LOOPBACK = Bounds()
 
 
-class Kind(StrEnum):
+class RehearsalKind(StrEnum):
     """What is rehearsed."""
 
     DRAIN = "drain"
@@ -105,7 +105,7 @@ class Ending:
         return self.on_it - self.told.keys()
 
 
-class Gaps(msgspec.Struct, frozen=True, kw_only=True):
+class LongestGaps(msgspec.Struct, frozen=True, kw_only=True):
     """The longest gaps any receiver measured [ms]; None when nothing was measured."""
 
     audio_ms: float | None = None
@@ -114,7 +114,7 @@ class Gaps(msgspec.Struct, frozen=True, kw_only=True):
     """Time of one video frame."""
 
 
-class Report(msgspec.Struct, frozen=True, kw_only=True):
+class RehearsalReport(msgspec.Struct, frozen=True, kw_only=True):
     """A rehearsal's result, as `--json` prints it. The first twelve keys are what scripts rely on."""
 
     players_moved: int
@@ -168,22 +168,22 @@ class Scale:
 
 
 def summarize(
-    kind: Kind,
+    kind: RehearsalKind,
     endings: Sequence[Ending],
     *,
-    gaps: Gaps,
+    gaps: LongestGaps,
     failures: Sequence[Failure],
     scale: Scale,
     bounds: Bounds = ON_LOOPBACK,
     stall_ms: float | None = None,
     took_s: float = 0.0,
-) -> Report:
+) -> RehearsalReport:
     """The report over all endings of a rehearsal: counts are summed, times and gaps are the worst ones."""
     failures = counted(kind, endings, failures)
     cut = verdict(kind, endings, gaps=gaps, failures=failures, bounds=bounds)
     reports = [ending.report for ending in endings if ending.report is not None]
     told = _worst((at, ending.began) for ending in endings for at in ending.told.values())
-    return Report(
+    return RehearsalReport(
         kind=kind.value,
         passed=not cut,
         cut=cut,
@@ -196,8 +196,8 @@ def summarize(
         audio_gap_ms_max=_rounded(gaps.audio_ms),
         video_gap_ms_max=_rounded(gaps.video_ms),
         video_frame_ms=round(gaps.frame_ms, 2),
-        audio_gap_ms_bound=bounds.audio_ms if kind is not Kind.EXIT else None,
-        video_gap_ms_bound=round(bounds.video_frames * gaps.frame_ms, 1) if kind is not Kind.EXIT else None,
+        audio_gap_ms_bound=bounds.audio_ms if kind is not RehearsalKind.EXIT else None,
+        video_gap_ms_bound=round(bounds.video_frames * gaps.frame_ms, 1) if kind is not RehearsalKind.EXIT else None,
         cordon_to_last_told_ms=_rounded(None if told is None else told * 1000),
         cordon_to_last_move_s=_rounded(_worst((a, e.began) for e in endings for a in e.moved.values())),
         cordon_to_exit_s=_rounded(_worst((e.ended, e.began) for e in endings)),
@@ -216,15 +216,20 @@ def summarize(
     )
 
 
-def counted(kind: Kind, endings: Sequence[Ending], failures: Sequence[Failure]) -> list[Failure]:
+def counted(kind: RehearsalKind, endings: Sequence[Ending], failures: Sequence[Failure]) -> list[Failure]:
     """The failures that count. After a forced exit the room names the SFU until its players are back elsewhere,
     and whoever is back early tries there in vain: that is part of the force, and bounded by the time to rejoin."""
-    forced = {ending.sfu for ending in endings} if kind is Kind.EXIT else set()
+    forced = {ending.sfu for ending in endings} if kind is RehearsalKind.EXIT else set()
     return [failure for failure in failures if failure.sfu not in forced]
 
 
 def verdict(
-    kind: Kind, endings: Sequence[Ending], *, gaps: Gaps, failures: Sequence[Failure], bounds: Bounds = ON_LOOPBACK
+    kind: RehearsalKind,
+    endings: Sequence[Ending],
+    *,
+    gaps: LongestGaps,
+    failures: Sequence[Failure],
+    bounds: Bounds = ON_LOOPBACK,
 ) -> list[str]:
     """Every reason to say that somebody was cut; empty when nobody was.
 
@@ -237,12 +242,12 @@ def verdict(
     for ending in endings:
         cut += _cut_at(kind, ending)
     cut += [f"a media connection failed: {failure}" for failure in failures]
-    if kind is not Kind.EXIT:
+    if kind is not RehearsalKind.EXIT:
         cut += _cut_by_gaps(gaps, bounds)
     return cut
 
 
-def advice(report: Report) -> str:
+def advice(report: RehearsalReport) -> str:
     """What else a gap beyond the bounds may come from; empty when nothing speaks for it."""
     gaps = ((report.audio_gap_ms_max, report.audio_gap_ms_bound), (report.video_gap_ms_max, report.video_gap_ms_bound))
     beyond = any(gap is not None and bound is not None and gap > bound for gap, bound in gaps)
@@ -255,7 +260,7 @@ def advice(report: Report) -> str:
     )
 
 
-def _cut_at(kind: Kind, ending: Ending) -> list[str]:
+def _cut_at(kind: RehearsalKind, ending: Ending) -> list[str]:
     cut: list[str] = []
     if ending.exit_code != 0:
         ended = "did not end in time" if ending.exit_code is None else f"ended with status {ending.exit_code}"
@@ -264,20 +269,20 @@ def _cut_at(kind: Kind, ending: Ending) -> list[str]:
         cut.append(f"{ending.sfu}: {_names(ending.never_told)} never heard of the cordon")
     if ending.report is None:
         cut.append(f"{ending.sfu} left no drain report")
-    elif ending.report.evicted and kind is not Kind.EXIT:
+    elif ending.report.evicted and kind is not RehearsalKind.EXIT:
         cut.append(f"{ending.sfu} evicted {ending.report.evicted} players")
     if ending.left_behind:
         cut.append(f"{ending.sfu}: {_names(ending.left_behind)} did not come back elsewhere")
-    if kind is not Kind.EXIT and ending.stayed - ending.left_behind:
+    if kind is not RehearsalKind.EXIT and ending.stayed - ending.left_behind:
         cut.append(f"{ending.sfu}: {_names(ending.stayed - ending.left_behind)} lost it and had to rejoin")
-    if kind is Kind.EXIT and ending.ordered is not None:
+    if kind is RehearsalKind.EXIT and ending.ordered is not None:
         late = {who for who, at in ending.rejoined.items() if at - ending.ordered > REJOIN_BOUND_S}
         if late:
             cut.append(f"{ending.sfu}: {_names(late)} took more than {REJOIN_BOUND_S:.0f} s to rejoin")
     return cut
 
 
-def _cut_by_gaps(gaps: Gaps, bounds: Bounds) -> list[str]:
+def _cut_by_gaps(gaps: LongestGaps, bounds: Bounds) -> list[str]:
     cut: list[str] = []
     if gaps.audio_ms is None or gaps.video_ms is None:
         cut.append("no receiver measured its media, so nothing is known of gaps")

@@ -13,9 +13,9 @@ import msgspec
 from localfleet.errors import FleetFailed
 from localfleet.fleet import Fleet
 from localfleet.program import flags
-from rehearse.config import Crowd as CrowdSize
+from rehearse.config import CrowdSize
 from rehearse.core.crowd_view import CrowdView
-from rehearse.core.rehearsal import Failure, Gaps
+from rehearse.core.rehearsal import Failure, LongestGaps
 from shared.host.child import Child
 
 FINISH_WITHIN_S = 20.0
@@ -93,7 +93,7 @@ class Crowd:
         """Every bot is in a conversation away from its desk, so that none moves by itself."""
         await self.tell(cmd="presence", bot="*", at_desk=False, in_conversation=True)
 
-    async def measured(self) -> tuple[Gaps, list[Failure]]:
+    async def measured(self) -> tuple[LongestGaps, list[Failure]]:
         """End the bots; the longest gaps since `begin_measuring`, and the connections that failed since then."""
         assert self._child is not None
         failures = list(self.view.failures)
@@ -125,10 +125,10 @@ class Crowd:
             self.view.handle(said)
 
 
-def gaps_in(report: dict[str, Any]) -> Gaps:
+def gaps_in(report: dict[str, Any]) -> LongestGaps:
     """The gaps since the mark in the bots' report."""
-    return Gaps(
+    return LongestGaps(
         audio_ms=report.get("marked_audio_gap_ms"),
         video_ms=report.get("marked_video_gap_ms"),
-        frame_ms=float(report.get("frame_ms") or Gaps().frame_ms),
+        frame_ms=float(report.get("frame_ms") or LongestGaps().frame_ms),
     )

@@ -7,7 +7,7 @@ import time
 from collections.abc import Awaitable, Callable
 
 from operators.shell.operations import command, order_exit
-from rehearse.core.rehearsal import REJOIN_BOUND_S, Ending, Kind
+from rehearse.core.rehearsal import REJOIN_BOUND_S, Ending, RehearsalKind
 from rehearse.shell.stage import Stage
 from shared.records import CommandVerb, ExitScope
 
@@ -60,4 +60,8 @@ async def _terminate(stage: Stage, sfu: str) -> Ending:
     return ending
 
 
-PLAYS: dict[Kind, Callable[[Stage], Awaitable[None]]] = {Kind.DRAIN: drain, Kind.EXIT: exit_, Kind.ROLL: roll}
+PLAYS: dict[RehearsalKind, Callable[[Stage], Awaitable[None]]] = {
+    RehearsalKind.DRAIN: drain,
+    RehearsalKind.EXIT: exit_,
+    RehearsalKind.ROLL: roll,
+}

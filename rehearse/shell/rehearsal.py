@@ -13,8 +13,8 @@ from localfleet.errors import FleetFailed
 from localfleet.fleet import Fleet, FleetSpec
 from operators.shell.operations import open_store
 from operators.shell.target import Target
-from rehearse.config import Crowd as CrowdSize
-from rehearse.core.rehearsal import Kind, Report, Scale, summarize
+from rehearse.config import CrowdSize
+from rehearse.core.rehearsal import RehearsalKind, RehearsalReport, Scale, summarize
 from rehearse.shell.crowd import Crowd
 from rehearse.shell.plays import PLAYS
 from rehearse.shell.stage import Stage
@@ -30,7 +30,9 @@ AFTERMATH_S = 2.0
 ALL_HEAR_WITHIN_S = 90.0
 
 
-async def rehearse(kind: Kind, *, size: FleetSize, crowd: CrowdSize, say: Callable[[str], None]) -> Report:
+async def rehearse(
+    kind: RehearsalKind, *, size: FleetSize, crowd: CrowdSize, say: Callable[[str], None]
+) -> RehearsalReport:
     """Run one rehearsal. Raises `BadSetting` for sizes that make no sense, `FleetFailed` when a program fails."""
     check(size, crowd)
     began = time.monotonic()
@@ -60,7 +62,7 @@ async def rehearse(kind: Kind, *, size: FleetSize, crowd: CrowdSize, say: Callab
 
 @asynccontextmanager
 async def staged(
-    kind: Kind, *, size: FleetSize, crowd: CrowdSize, say: Callable[[str], None] = lambda _: None
+    kind: RehearsalKind, *, size: FleetSize, crowd: CrowdSize, say: Callable[[str], None] = lambda _: None
 ) -> AsyncIterator[Stage]:
     """A private fleet whose bots all hear each other and have begun to measure. Raises `FleetFailed`."""
     spec = FleetSpec(

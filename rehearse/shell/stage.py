@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from localfleet.errors import FleetFailed
 from localfleet.fleet import Fleet
 from rehearse.core.crowd_view import CrowdView
-from rehearse.core.rehearsal import Ending, Kind
+from rehearse.core.rehearsal import Ending, RehearsalKind
 from rehearse.shell.crowd import Crowd
 from shared.records import DrainReport
 from shared.store.store import Store
@@ -23,7 +23,7 @@ LOOK_EVERY_S = 0.1
 class Stage:
     """All that a play needs."""
 
-    kind: Kind
+    kind: RehearsalKind
     fleet: Fleet
     crowd: Crowd
     store: Store

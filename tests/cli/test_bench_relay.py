@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.relay.knee import Step, judge, knee_of
+from bench.relay.knee import KneeStep, judge, knee_of
 from bench.relay.peers import PeerMissing, peer_named
 from bench.relay.plot import draw, plot_knees, plot_run, rebinned
 from bench.relay.settings import RelaySettings
@@ -82,7 +82,7 @@ def test_histograms_of_different_buckets_get_the_same_bins() -> None:
 def test_pictures_are_drawn(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     draw(plot_run([GOOD, LATE]), tmp_path / "run.png")
-    steps = {size: Step(size=size, figures=one, broken=judge(one)) for size, one in ((100, GOOD), (200, LATE))}
+    steps = {size: KneeStep(size=size, figures=one, broken=judge(one)) for size, one in ((100, GOOD), (200, LATE))}
     draw(plot_knees("fanout", "subscribers", [("sluice", knee_of(steps))]), tmp_path / "knee.png")
     for name in ("run.png", "knee.png"):
         assert (tmp_path / name).read_bytes().startswith(b"\x89PNG")

@@ -12,7 +12,7 @@ import pytest
 from bench.capacity import figures as capacity_figures
 from bench.capacity import run as capacity_run
 from bench.capacity import sfu as capacity_sfu
-from bench.capacity.figures import Reason
+from bench.capacity.figures import EndReason
 from bench.capacity.run import measure_step
 from bench.capacity.settings import CapacitySettings
 from bench.capacity.sfu import RealSfu, Silent, read_metrics
@@ -106,7 +106,7 @@ def test_a_small_search_with_a_real_sfu(tmp_path: Path, capsys: pytest.CaptureFi
     captured = capsys.readouterr()
     told = json.loads(captured.out)
     assert [(step["streams"], step["held"]) for step in told["steps"]] == [(4, True), (8, True)]
-    assert (told["reason"], told["certain"], told["stream_ceiling"]) == (Reason.MOST, False, 6)
+    assert (told["reason"], told["certain"], told["stream_ceiling"]) == (EndReason.MOST, False, 6)
     assert read_settings(toml.read_text()).stream_ceiling == 6
     assert "lower bound" in toml.read_text()
     assert "8 streams, 3 players" in captured.err, "a line a step"

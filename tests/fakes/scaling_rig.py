@@ -8,15 +8,15 @@ from typing import Any
 import msgspec
 
 from control.core.autoscaler import (
-    Cordon,
-    Decision,
     Effect,
     Launch,
+    LeaseCordon,
     Moment,
     PreferVictim,
     Samples,
+    TakeBack,
     Terminate,
-    Uncordon,
+    TickDecision,
     confirm_launch,
     decide,
     join,
@@ -163,7 +163,7 @@ class Controller:
     samples: Samples
     token: int = 0
     last_tick: float | None = None
-    held: tuple[Decision, int] | None = None
+    held: tuple[TickDecision, int] | None = None
 
 
 class Rig:
@@ -187,7 +187,7 @@ class Rig:
         """Commands are lost on their way to Redis."""
         self.routers_away = False
         """No report of any SFU gets through."""
-        self.decisions: list[tuple[float, Decision]] = []
+        self.decisions: list[tuple[float, TickDecision]] = []
         self.leader = self.new_leader("a")
         for number in range(nodes):
             self.pool.add(f"s{number}", **fields)
@@ -224,13 +224,13 @@ class Rig:
         self.leader = Controller(name, samples, token=self.token)
         return self.leader
 
-    def tick(self, *, crash_after: int | None = None) -> Decision:
+    def tick(self, *, crash_after: int | None = None) -> TickDecision:
         """A tick of the leader, a tick's length after the last. `crash_after`: it dies after that many effects."""
         self.pass_time(self.settings.tick_s)
         decision = self._think()
         self.store(self.leader.token, decision)
         self.act(self.leader.token, decision, upto=crash_after)
-        if any(isinstance(effect, Cordon | Uncordon) for effect in decision.effects):
+        if any(isinstance(effect, LeaseCordon | TakeBack) for effect in decision.effects):
             self.pass_time(0.0)  # what was commanded is followed, reported and seen within a second or two
         return decision
 
@@ -252,7 +252,7 @@ class Rig:
             self.act(token, decision, upto=1)
             self.late = False
 
-    def _think(self) -> Decision:
+    def _think(self) -> TickDecision:
         leader, now = self.leader, self.now
         first = leader.last_tick is None
         moment = Moment(
@@ -271,7 +271,7 @@ class Rig:
 
     # --- the store ---
 
-    def store(self, token: int, decision: Decision) -> None:
+    def store(self, token: int, decision: TickDecision) -> None:
         if token != self.token:
             self.refused += 1
             return
@@ -279,7 +279,7 @@ class Rig:
         self.state = msgspec.json.decode(raw, type=ScalingState)
         self.audit += decision.records
 
-    def act(self, token: int, decision: Decision, *, upto: int | None) -> None:
+    def act(self, token: int, decision: TickDecision, *, upto: int | None) -> None:
         for effect in decision.effects[:upto]:
             self._act(token, effect)
 
@@ -296,19 +296,19 @@ class Rig:
                         self.refused += 1
                 case Terminate():
                     self.pool.terminate(effect.node)
-                case Cordon() | Uncordon():
+                case LeaseCordon() | TakeBack():
                     self._command(token, effect)
                 case PreferVictim():
                     pass
         except PoolDown:
             pass
 
-    def _command(self, token: int, effect: Cordon | Uncordon) -> None:
+    def _command(self, token: int, effect: LeaseCordon | TakeBack) -> None:
         sfu = self.sfus.get(effect.sfu)
         if token != self.token:
             self.refused += 1
         elif sfu is not None and not sfu.deaf and not self.deaf_store:
-            if isinstance(effect, Cordon):
+            if isinstance(effect, LeaseCordon):
                 if not sfu.by and not sfu.sigterm:
                     sfu.by = AUTOSCALER
                     self.did("cordon", effect.node, streams=sfu.streams)
@@ -320,10 +320,10 @@ class Rig:
 
     # --- reading ---
 
-    def ticks(self, n: int) -> list[Decision]:
+    def ticks(self, n: int) -> list[TickDecision]:
         return [self.tick() for _ in range(n)]
 
-    def until(self, action: ScaleAction, *, within: int = 50) -> Decision:
+    def until(self, action: ScaleAction, *, within: int = 50) -> TickDecision:
         """Ticks until one decides on `action`."""
         for _ in range(within):
             decision = self.tick()

@@ -9,8 +9,8 @@ import time
 import pytest
 
 from localfleet.config import FleetSize
-from rehearse.config import Crowd
-from rehearse.core.rehearsal import Kind
+from rehearse.config import CrowdSize
+from rehearse.core.rehearsal import RehearsalKind
 from rehearse.shell.rehearsal import staged
 from rehearse.shell.stall import StallMeter
 
@@ -22,7 +22,7 @@ OUTAGE_S = 5.0
 
 async def test_calls_outlive_redis_and_a_cordon_made_meanwhile_reaches_everybody_after() -> None:
     async with (
-        staged(Kind.DRAIN, size=FleetSize(sfus=2), crowd=Crowd(bots=4, rooms=1, seed=2)) as stage,
+        staged(RehearsalKind.DRAIN, size=FleetSize(sfus=2), crowd=CrowdSize(bots=4, rooms=1, seed=2)) as stage,
         StallMeter() as stall,
     ):
         assert stage.fleet.redis is not None

@@ -7,8 +7,8 @@ import signal
 import pytest
 
 from localfleet.config import FleetSize
-from rehearse.config import Crowd
-from rehearse.core.rehearsal import Kind
+from rehearse.config import CrowdSize
+from rehearse.core.rehearsal import RehearsalKind
 from rehearse.shell.rehearsal import staged
 from rehearse.shell.stall import StallMeter
 
@@ -19,7 +19,7 @@ SILENCE_S = 2.0
 
 async def test_players_of_a_killed_router_resume_on_the_other_and_media_goes_on() -> None:
     async with (
-        staged(Kind.DRAIN, size=FleetSize(sfus=2), crowd=Crowd(bots=4, rooms=1, seed=2)) as stage,
+        staged(RehearsalKind.DRAIN, size=FleetSize(sfus=2), crowd=CrowdSize(bots=4, rooms=1, seed=2)) as stage,
         StallMeter() as stall,
     ):
         victims = {bot.bot for bot in stage.view.bots.values() if bot.router == "router-1"}

@@ -8,8 +8,8 @@ import time
 import pytest
 
 from localfleet.config import FleetSize
-from rehearse.config import Crowd
-from rehearse.core.rehearsal import REJOIN_BOUND_S, Kind
+from rehearse.config import CrowdSize
+from rehearse.core.rehearsal import REJOIN_BOUND_S, RehearsalKind
 from rehearse.shell.rehearsal import staged
 from rehearse.shell.stall import StallMeter
 
@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
 
 async def test_players_of_a_killed_sfu_rejoin_elsewhere() -> None:
     async with (
-        staged(Kind.EXIT, size=FleetSize(sfus=2), crowd=Crowd(bots=4, rooms=1, seed=2)) as stage,
+        staged(RehearsalKind.EXIT, size=FleetSize(sfus=2), crowd=CrowdSize(bots=4, rooms=1, seed=2)) as stage,
         StallMeter() as stall,
     ):
         sfu = stage.fullest_sfu()

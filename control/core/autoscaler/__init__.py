@@ -4,21 +4,21 @@
 """
 
 from control.core.autoscaler.decide import confirm_launch, decide
-from control.core.autoscaler.effects import Cordon, Decision, Effect, Launch, PreferVictim, Terminate, Uncordon
-from control.core.autoscaler.samples import Report, Samples
+from control.core.autoscaler.effects import Effect, Launch, LeaseCordon, PreferVictim, TakeBack, Terminate, TickDecision
+from control.core.autoscaler.samples import NodeReport, Samples
 from control.core.autoscaler.world import Moment, World, join
 
 __all__ = [
-    "Cordon",
-    "Decision",
+    "LeaseCordon",
+    "TickDecision",
     "Effect",
     "Launch",
     "Moment",
     "PreferVictim",
-    "Report",
+    "NodeReport",
     "Samples",
     "Terminate",
-    "Uncordon",
+    "TakeBack",
     "World",
     "confirm_launch",
     "decide",

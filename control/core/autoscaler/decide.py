@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import msgspec
 
-from control.core.autoscaler.effects import Decision, Uncordon
+from control.core.autoscaler.effects import TakeBack, TickDecision
 from control.core.autoscaler.launches import carry_on_launch
-from control.core.autoscaler.progress import Note, Progress
+from control.core.autoscaler.progress import AuditNote, TickProgress
 from control.core.autoscaler.removals import carry_on_removals, sweep
 from control.core.autoscaler.rules import AT_THE_MAXIMUM, Choice, Facts, choose
 from control.core.autoscaler.streaks import count_tick
-from control.core.autoscaler.world import Classed, Kind, Moment, World, classify, unheard
+from control.core.autoscaler.world import Classed, Moment, NodeKind, World, classify, unheard
 from control.core.scaling_settings import ScalingSettings
 from shared.load import PoolLoad, pool_load
 from shared.scaling_records import (
@@ -34,13 +34,13 @@ def decide(
     controller: str = "",
     pool: str = "",
     dry_run: bool = False,
-) -> Decision:
+) -> TickDecision:
     """One tick. Store the decision's state and records under `token`, and only then do its effects.
 
     With `dry_run` the decision is made and recorded as any other, and cooldown and streaks go on as if it had been
     done, but nothing is planned and there are no effects.
     """
-    it = _pass_time(Progress(state=state), world, settings, moment)
+    it = _pass_time(TickProgress(state=state), world, settings, moment)
     nobody = unheard(world, state)
     if not dry_run:
         # Neither a launch nor an SFU that does not follow is late for what nobody could have heard.
@@ -51,7 +51,7 @@ def decide(
     classed = classify(world, it.state, patience_s=settings.launch_timeout_s)
     if world.certain and not nobody:
         it = it.set(waiting=_waiting(it.state, classed, moment))
-    capacity = [member for member in world.members if classed.kinds[member.node.node] is Kind.CAPACITY]
+    capacity = [member for member in world.members if classed.kinds[member.node.node] is NodeKind.CAPACITY]
     load = pool_load(member.report.load for member in capacity if member.report)
     mean = load.mean if world.certain else None
     it = count_tick(it, mean, blind=classed.blind, settings=settings, moment=moment)
@@ -73,7 +73,7 @@ def decide(
     choice = _only_thought(choice, counted) if dry_run else _swept(choice, facts)
     it = choice.progress.set(tick=state.tick + 1, ticked_at=moment.now_at, figures=figures)
     base = ScalingRecord(controller=controller, token=token, pool=pool, figures=figures, dry_run=dry_run)
-    return Decision(
+    return TickDecision(
         action=choice.action,
         reason=choice.reason,
         state=it.state,
@@ -94,7 +94,7 @@ def confirm_launch(
     return msgspec.structs.replace(state, launch=launch, cooldown_left_s=settings.cooldown_s)
 
 
-def _pass_time(it: Progress, world: World, settings: ScalingSettings, moment: Moment) -> Progress:
+def _pass_time(it: TickProgress, world: World, settings: ScalingSettings, moment: Moment) -> TickProgress:
     # Never longer than the settings say now, whatever was stored under others.
     left_s = max(0.0, min(it.state.cooldown_left_s, settings.cooldown_s) - max(0.0, moment.elapsed_s))
     return it.set(cooldown_left_s=round(left_s, 3), newcomers=_newcomers(it.state.newcomers, world))
@@ -106,7 +106,7 @@ def _newcomers(newcomers: tuple[Newcomer, ...], world: World) -> tuple[Newcomer,
     return tuple(each for each in newcomers if not (world.certain and rooms.get(each.sfu, 1) > 0))
 
 
-def _release_orphans(it: Progress, world: World) -> Progress:
+def _release_orphans(it: TickProgress, world: World) -> TickProgress:
     """Take back cordons of ours that belong to no removal: an uncordon that did not arrive, a state that was lost.
 
     They would lapse by themselves, but only with their lease.
@@ -115,14 +115,14 @@ def _release_orphans(it: Progress, world: World) -> Progress:
     for member in world.members:
         fresh = member.report is not None and member.report.fresh
         if fresh and member.cordoned_by_us and member.node.node not in planned:
-            it = it.effect(Uncordon(sfu=member.node.sfu, node=member.node.node))
+            it = it.effect(TakeBack(sfu=member.node.sfu, node=member.node.node))
     return it
 
 
 def _waiting(state: ScalingState, classed: Classed, moment: Moment) -> tuple[Waiting, ...]:
     """How long each node has been neither capacity nor draining."""
     before = {each.node: each.waited_s for each in state.waiting}
-    waits = (Kind.WARMING, Kind.UNKNOWN, Kind.LOST)
+    waits = (NodeKind.WARMING, NodeKind.UNKNOWN, NodeKind.LOST)
     return tuple(
         Waiting(node=node, waited_s=round(before[node] + moment.elapsed_s, 3) if node in before else 0.0)
         for node, kind in classed.kinds.items()
@@ -141,7 +141,7 @@ def _swept(choice: Choice, facts: Facts) -> Choice:
 
 def _only_thought(choice: Choice, before: ScalingState) -> Choice:
     """The choice without its plan and effects. A removal that would be taken back stays where it is as well."""
-    kept = Progress(state=choice.progress.state, notes=choice.progress.notes)
+    kept = TickProgress(state=choice.progress.state, notes=choice.progress.notes)
     kept = kept.set(launch=before.launch, removals=before.removals)
     return Choice(progress=kept, action=choice.action, reason=choice.reason, mean_after=choice.mean_after)
 
@@ -156,12 +156,12 @@ def _figures(choice: Choice, counted: ScalingState, facts: Facts, load: PoolLoad
         binding=load.binding.value if load.binding else "",
         mean_after=_short(choice.mean_after),
         nodes=len(facts.world.members),
-        capacity=classed.count(Kind.CAPACITY),
-        warming=classed.count(Kind.WARMING),
-        draining_own=classed.count(Kind.DRAINING_OWN),
-        draining_other=classed.count(Kind.DRAINING_OTHER),
-        unknown=classed.count(Kind.UNKNOWN),
-        lost=classed.count(Kind.LOST),
+        capacity=classed.count(NodeKind.CAPACITY),
+        warming=classed.count(NodeKind.WARMING),
+        draining_own=classed.count(NodeKind.DRAINING_OWN),
+        draining_other=classed.count(NodeKind.DRAINING_OTHER),
+        unknown=classed.count(NodeKind.UNKNOWN),
+        lost=classed.count(NodeKind.LOST),
         out_hits=sum(counted.hits),
         out_window=facts.settings.scale_out_window,
         quiet_ticks=counted.quiet_ticks,
@@ -172,7 +172,7 @@ def _figures(choice: Choice, counted: ScalingState, facts: Facts, load: PoolLoad
     )
 
 
-def _record(base: ScalingRecord, note: Note) -> ScalingRecord:
+def _record(base: ScalingRecord, note: AuditNote) -> ScalingRecord:
     return msgspec.structs.replace(
         base, action=note.action.value, reason=note.reason, node=note.sfu, detail=note.detail
     )

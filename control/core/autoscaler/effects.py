@@ -22,7 +22,7 @@ class PreferVictim:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Cordon:
+class LeaseCordon:
     """Cordon an SFU for a lease, or renew its lease (A6)."""
 
     sfu: str
@@ -32,7 +32,7 @@ class Cordon:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Uncordon:
+class TakeBack:
     """Take our cordon back."""
 
     sfu: str
@@ -49,11 +49,11 @@ class Terminate:
     egress_bps: float | None = None
 
 
-Effect = Launch | PreferVictim | Cordon | Uncordon | Terminate
+Effect = Launch | PreferVictim | LeaseCordon | TakeBack | Terminate
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Decision:
+class TickDecision:
     """A tick: store `state` and `records` first, then do `effects` in their order."""
 
     action: ScaleAction

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from control.core.autoscaler.effects import Launch
-from control.core.autoscaler.progress import Progress
-from control.core.autoscaler.world import Kind, Member, Moment, World, classify
+from control.core.autoscaler.progress import TickProgress
+from control.core.autoscaler.world import Member, Moment, NodeKind, World, classify
 from control.core.pool import NodePhase
 from control.core.scaling_settings import ScalingSettings
 from shared.scaling_records import Launching, Newcomer, RemovalStage, Removing, ScaleAction
@@ -17,7 +17,7 @@ HEALTHY, FIRST_PACKET = "healthy", "first_packet"
 """Stages of a launch: a router knows its SFU; it has forwarded a packet."""
 
 
-def carry_on_launch(it: Progress, world: World, settings: ScalingSettings, moment: Moment) -> Progress:
+def carry_on_launch(it: TickProgress, world: World, settings: ScalingSettings, moment: Moment) -> TickProgress:
     """Take the launch one tick further. While the pool's listing is not certain only what its SFU says is noted."""
     launch = it.state.launch
     if launch is None:
@@ -62,12 +62,12 @@ def _with_stages(launch: Launching, world: World) -> Launching:
     return msgspec.structs.replace(launch, stages=launch.stages + new) if new else launch
 
 
-def _is_capacity(it: Progress, member: Member, world: World, settings: ScalingSettings) -> bool:
+def _is_capacity(it: TickProgress, member: Member, world: World, settings: ScalingSettings) -> bool:
     kinds = classify(world, it.state, patience_s=settings.launch_timeout_s).kinds
-    return kinds[member.node.node] is Kind.CAPACITY
+    return kinds[member.node.node] is NodeKind.CAPACITY
 
 
-def _give_up(it: Progress, launch: Launching, member: Member | None, reason: str, detail: str) -> Progress:
+def _give_up(it: TickProgress, launch: Launching, member: Member | None, reason: str, detail: str) -> TickProgress:
     """It becomes a removal like any other: cordoned, and ended once it is certain that nobody is on it."""
     it = it.set(launch=None).note(ScaleAction.LAUNCH_GIVEN_UP, reason, sfu=launch.sfu, detail=detail[:200])
     if member is None or member.node.phase is NodePhase.FAILED:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from control.core.autoscaler.effects import Cordon, Decision, Effect, Launch, PreferVictim, Terminate, Uncordon
+from control.core.autoscaler.effects import Effect, Launch, LeaseCordon, PreferVictim, TakeBack, Terminate, TickDecision
 from shared.logs import fields
 
 
-def tick_line(decision: Decision) -> str:
+def tick_line(decision: TickDecision) -> str:
     """`[scale] tick …`; a mean that is not known is `unknown`, not 0."""
     figures = decision.figures
     return "[scale] tick " + fields(
@@ -40,10 +40,10 @@ def effect_line(effect: Effect) -> str:
             return "[pool] launch " + fields(request=effect.request)
         case PreferVictim():
             return "[pool] prefer-victim " + fields(node=effect.node)
-        case Cordon():
+        case LeaseCordon():
             verb = "renew" if effect.renewal else "cordon"
             return f"[drain] {verb} " + fields(node=effect.node, sfu=effect.sfu, streams=effect.streams)
-        case Uncordon():
+        case TakeBack():
             return "[drain] uncordon " + fields(node=effect.node, sfu=effect.sfu)
         case Terminate():
             egress = None if effect.egress_bps is None else f"{effect.egress_bps:.0f}"

@@ -11,7 +11,7 @@ from shared.scaling_records import ScaleAction, ScalingState
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Note:
+class AuditNote:
     """An event for the audit; figures, pool and controller are filled in at the end of the tick."""
 
     action: ScaleAction
@@ -21,21 +21,21 @@ class Note:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Progress:
+class TickProgress:
     """A state on its way through a tick."""
 
     state: ScalingState
-    notes: tuple[Note, ...] = ()
+    notes: tuple[AuditNote, ...] = ()
     effects: tuple[Effect, ...] = ()
 
-    def note(self, action: ScaleAction, reason: str, *, sfu: str = "", detail: str = "") -> Progress:
+    def note(self, action: ScaleAction, reason: str, *, sfu: str = "", detail: str = "") -> TickProgress:
         """With one more event."""
-        return replace(self, notes=(*self.notes, Note(action=action, reason=reason, sfu=sfu, detail=detail)))
+        return replace(self, notes=(*self.notes, AuditNote(action=action, reason=reason, sfu=sfu, detail=detail)))
 
-    def effect(self, *effects: Effect) -> Progress:
+    def effect(self, *effects: Effect) -> TickProgress:
         """With more to do."""
         return replace(self, effects=(*self.effects, *effects))
 
-    def set(self, **fields: object) -> Progress:
+    def set(self, **fields: object) -> TickProgress:
         """With other fields of the state."""
         return replace(self, state=msgspec.structs.replace(self.state, **fields))

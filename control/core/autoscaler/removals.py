@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from control.core.autoscaler.effects import Cordon, PreferVictim, Terminate, Uncordon
-from control.core.autoscaler.progress import Progress
+from control.core.autoscaler.effects import LeaseCordon, PreferVictim, TakeBack, Terminate
+from control.core.autoscaler.progress import TickProgress
 from control.core.autoscaler.world import Member, Moment, World
 from control.core.pool import NodePhase
 from control.core.scaling_settings import ScalingSettings
@@ -19,8 +19,8 @@ RENEW_AT = 1 / 3
 
 
 def carry_on_removals(
-    it: Progress, world: World, settings: ScalingSettings, moment: Moment, *, waited_s: float
-) -> Progress:
+    it: TickProgress, world: World, settings: ScalingSettings, moment: Moment, *, waited_s: float
+) -> TickProgress:
     """Take each removal one tick further. `waited_s`: the time that counts against one whose SFU does not follow; a
     lease runs on in any case."""
     removals, it = it.state.removals, it.set(removals=())
@@ -34,7 +34,7 @@ def carry_on_removals(
     return it
 
 
-def sweep(it: Progress, members: Sequence[Member], *, spare: int) -> Progress:
+def sweep(it: TickProgress, members: Sequence[Member], *, spare: int) -> TickProgress:
     """Tell the pool to forget a node that it lists as failed, if there is one to `spare`.
 
     One a tick: a platform may count it as one of its own until then, and many at once would leave none. Each has its
@@ -56,7 +56,7 @@ class _Step:
         self.settings = settings
         self.moment = moment
 
-    def take(self, it: Progress, *, certain: bool) -> Progress:
+    def take(self, it: TickProgress, *, certain: bool) -> TickProgress:
         """The ladder: gone, never known, taken back, held, over. A platform's "failed" does not stand against the SFU's
         own fresh word."""
         member = self.member
@@ -75,22 +75,22 @@ class _Step:
             return self._cordoned(it, member, certain=certain)
         return self._keep(it)
 
-    def _keep(self, it: Progress) -> Progress:
+    def _keep(self, it: TickProgress) -> TickProgress:
         return it.set(removals=(*it.state.removals, self.removal))
 
     def _next(self, stage: RemovalStage) -> None:
         if self.removal.stage != stage:
             self.removal = msgspec.structs.replace(self.removal, stage=stage.value, waited_s=0.0)
 
-    def _gone(self, it: Progress) -> Progress:
+    def _gone(self, it: TickProgress) -> TickProgress:
         if self.removal.stage == RemovalStage.ENDING:
             return it  # it was recorded when it was told to end
         return it.note(ScaleAction.TERMINATED, "ended-by-itself", sfu=self.removal.sfu)
 
-    def _cancelled(self, it: Progress, reason: str) -> Progress:
+    def _cancelled(self, it: TickProgress, reason: str) -> TickProgress:
         return it.note(ScaleAction.CANCELLED, reason, sfu=self.removal.sfu)
 
-    def _online(self, it: Progress, member: Member) -> Progress:
+    def _online(self, it: TickProgress, member: Member) -> TickProgress:
         assert member.report is not None
         if not member.report.fresh:
             return self._keep(it)
@@ -98,13 +98,13 @@ class _Step:
             return self._cancelled(it, "no-longer-cordoned")
         if self.removal.waited_s >= self.settings.launch_timeout_s:
             it = self._cancelled(it, "never-cordoned")
-            return it.effect(Uncordon(sfu=self.removal.sfu, node=self.removal.node))
+            return it.effect(TakeBack(sfu=self.removal.sfu, node=self.removal.node))
         if self.removal.stage == RemovalStage.ENDING:
             return self._keep(it)
         # Not heard, or not heard yet. The change happens now at the earliest, so the cooldown starts again.
         return self._order(it.set(cooldown_left_s=self.settings.cooldown_s), member, renewal=False)
 
-    def _cordoned(self, it: Progress, member: Member, *, certain: bool) -> Progress:
+    def _cordoned(self, it: TickProgress, member: Member, *, certain: bool) -> TickProgress:
         assert member.report is not None
         drain = member.report.state.drain
         if not member.cordoned_by_us:
@@ -121,14 +121,14 @@ class _Step:
             return self._order(it, member, renewal=True)
         return self._keep(it)
 
-    def _order(self, it: Progress, member: Member, *, renewal: bool) -> Progress:
+    def _order(self, it: TickProgress, member: Member, *, renewal: bool) -> TickProgress:
         self.removal = msgspec.structs.replace(self.removal, renewed_s=0.0)
         streams = member.report.streams if member.report else None
-        effects = [Cordon(sfu=self.removal.sfu, node=self.removal.node, streams=streams, renewal=renewal)]
+        effects = [LeaseCordon(sfu=self.removal.sfu, node=self.removal.node, streams=streams, renewal=renewal)]
         it = it if renewal else it.effect(PreferVictim(node=self.removal.node))
         return self._keep(it.effect(*effects))
 
-    def _end(self, it: Progress, member: Member, *, certain: bool) -> Progress:
+    def _end(self, it: TickProgress, member: Member, *, certain: bool) -> TickProgress:
         """Told to end each tick until it is gone: the last one may not have got through, and once more is no harm."""
         if not certain:
             return self._keep(it)
@@ -149,13 +149,13 @@ class _Step:
         )
 
 
-def take_back(it: Progress, world: World, reason: str) -> Progress | None:
+def take_back(it: TickProgress, world: World, reason: str) -> TickProgress | None:
     """Without the newest removal that can be taken back, which is sooner there than a new node; None: there is none."""
     for removal in reversed(it.state.removals):
         ours_to_end = removal.stage != RemovalStage.ENDING and removal.reason == "scale-in"
         if ours_to_end and _takes_orders(world.by_node(removal.node)):
             it = it.set(removals=tuple(each for each in it.state.removals if each is not removal))
-            it = it.effect(Uncordon(sfu=removal.sfu, node=removal.node))
+            it = it.effect(TakeBack(sfu=removal.sfu, node=removal.node))
             return it.note(ScaleAction.CANCELLED, reason, sfu=removal.sfu)
     return None
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
-from control.core.autoscaler.effects import Cordon, Launch, PreferVictim
-from control.core.autoscaler.progress import Progress
+from control.core.autoscaler.effects import Launch, LeaseCordon, PreferVictim
+from control.core.autoscaler.progress import TickProgress
 from control.core.autoscaler.removals import take_back
 from control.core.autoscaler.streaks import changed, is_hot, is_quiet
 from control.core.autoscaler.victim import choose_victim, mean_after
-from control.core.autoscaler.world import Classed, Kind, Member, Moment, World
+from control.core.autoscaler.world import Classed, Member, Moment, NodeKind, World
 from control.core.scaling_settings import ScalingSettings
 from shared.scaling_records import Launching, Removing, ScaleAction
 
@@ -34,19 +34,19 @@ class Facts:
     @property
     def coming(self) -> int:
         """Nodes that are there or on their way, other people's removals included: those are planned, not lost."""
-        kinds = (Kind.CAPACITY, Kind.WARMING, Kind.UNKNOWN, Kind.DRAINING_OTHER)
+        kinds = (NodeKind.CAPACITY, NodeKind.WARMING, NodeKind.UNKNOWN, NodeKind.DRAINING_OTHER)
         return sum(self.classed.count(kind) for kind in kinds)
 
     @property
     def none_left(self) -> bool:
         """Certainly no capacity, and none on its way: nobody can be placed."""
-        kinds = (Kind.CAPACITY, Kind.WARMING, Kind.UNKNOWN)
+        kinds = (NodeKind.CAPACITY, NodeKind.WARMING, NodeKind.UNKNOWN)
         return not any(self.classed.count(kind) for kind in kinds)
 
     @property
     def leaving(self) -> list[Member]:
         """Nodes that drain, by whomever, and whose work is still to come to the others."""
-        kinds = (Kind.DRAINING_OWN, Kind.DRAINING_OTHER)
+        kinds = (NodeKind.DRAINING_OWN, NodeKind.DRAINING_OTHER)
         drain = [member for member in self.world.members if self.classed.kinds[member.node.node] in kinds]
         return [member for member in drain if member.report is not None and not member.report.empty]
 
@@ -64,13 +64,13 @@ class Facts:
 class Choice:
     """What the ladder came to."""
 
-    progress: Progress
+    progress: TickProgress
     action: ScaleAction
     reason: str
     mean_after: float | None = None
 
 
-def choose(it: Progress, facts: Facts) -> Choice:
+def choose(it: TickProgress, facts: Facts) -> Choice:
     """The tick's decision: at most one change of the pool, and a reason in any case."""
     if not facts.world.certain:
         return _held(it, "pool-unknown")
@@ -87,7 +87,7 @@ def choose(it: Progress, facts: Facts) -> Choice:
     return Choice(progress=it.set(held=""), action=ScaleAction.NONE, reason="within-limits")
 
 
-def _out(it: Progress, facts: Facts, reason: str) -> Choice:
+def _out(it: TickProgress, facts: Facts, reason: str) -> Choice:
     """One more node: by taking a removal back, else by a launch."""
     if it.state.launch is not None:
         return _held(it, "launch-in-progress")
@@ -107,7 +107,7 @@ def _out(it: Progress, facts: Facts, reason: str) -> Choice:
     return Choice(progress=it.effect(Launch(request=launch.request)), action=ScaleAction.SCALE_OUT, reason=reason)
 
 
-def _in(it: Progress, facts: Facts) -> Choice:
+def _in(it: TickProgress, facts: Facts) -> Choice:
     """One node fewer, if nothing stands against it."""
     if it.state.launch is not None:
         return _held(it, "launch-in-progress")
@@ -124,11 +124,11 @@ def _in(it: Progress, facts: Facts) -> Choice:
     removal = Removing(node=node, sfu=sfu, since_at=facts.moment.now_at)
     it = changed(it, facts.settings, facts.moment).set(removals=(*it.state.removals, removal), held="")
     it = it.note(ScaleAction.SCALE_IN, "quiet", sfu=sfu, detail=f"streams {victim.report.streams}")
-    it = it.effect(PreferVictim(node=node), Cordon(sfu=sfu, node=node, streams=victim.report.streams))
+    it = it.effect(PreferVictim(node=node), LeaseCordon(sfu=sfu, node=node, streams=victim.report.streams))
     return Choice(progress=it, action=ScaleAction.SCALE_IN, reason="quiet", mean_after=after)
 
 
-def _held(it: Progress, reason: str) -> Choice:
+def _held(it: TickProgress, reason: str) -> Choice:
     """Not done; in the audit once, and not again each tick."""
     if it.state.held != reason:
         it = it.note(ScaleAction.HELD, reason)

@@ -28,7 +28,7 @@ class NodeCeilings:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Report:
+class NodeReport:
     """What an SFU said over a tick."""
 
     state: SfuState
@@ -101,7 +101,7 @@ class Samples:
             self._heard[sfu] = known
         self._seen |= self._heard.keys()
 
-    def reports(self, *, now: float) -> dict[str, Report]:
+    def reports(self, *, now: float) -> dict[str, NodeReport]:
         """What each SFU said since `next_tick`; by SFU id."""
         return {sfu: self._report(heard, now) for sfu, heard in self._heard.items()}
 
@@ -119,12 +119,12 @@ class Samples:
         ceilings = self._ceilings.of(state.capacities)
         return UNKNOWN if ceilings is None or faults_of(state, ceilings) else load_of(state, ceilings)
 
-    def _report(self, heard: _Heard, now: float) -> Report:
+    def _report(self, heard: _Heard, now: float) -> NodeReport:
         state = heard.state
         ceilings = self._ceilings.of(state.capacities)
         # What it says now must be known as well: a mean of earlier seconds does not speak for a node gone blind.
         load = mean_over_time(heard.loads) if self._load(state).known else UNKNOWN
-        return Report(
+        return NodeReport(
             state=state,
             fresh=self._is_fresh(heard, now),
             load=load,

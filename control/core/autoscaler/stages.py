@@ -10,7 +10,7 @@ from shared.records import SfuState, sfu_id
 from shared.scaling_records import ScalingState
 
 
-class Stage(StrEnum):
+class LaunchStage(StrEnum):
     """What a launched node reaches, in this order."""
 
     HEALTHY = "healthy"
@@ -27,7 +27,7 @@ class Stage(StrEnum):
 class Reached:
     """A stage and how long after the launch it was seen."""
 
-    stage: Stage
+    stage: LaunchStage
     sfu: str
     seconds: float
 
@@ -36,7 +36,7 @@ class LaunchWatch:
     """Looks at the launch and the newcomers of a state each second; a tick is too coarse for how long it took."""
 
     def __init__(self) -> None:
-        self._told: set[tuple[str, Stage]] = set()
+        self._told: set[tuple[str, LaunchStage]] = set()
 
     def look(self, state: ScalingState, states: Iterable[SfuState], *, now_at: float) -> list[Reached]:
         """What has been reached since the last look. `now_at` by Redis' clock, as the launch's own time is."""
@@ -61,7 +61,7 @@ class LaunchWatch:
         if launch is None or launch.sfu not in known:
             return
         seconds = max(0.0, now_at - launch.since_at)
-        stages = {Stage.HEALTHY: True, Stage.FIRST_PACKET: known[launch.sfu].warmed_up}
+        stages = {LaunchStage.HEALTHY: True, LaunchStage.FIRST_PACKET: known[launch.sfu].warmed_up}
         for stage, now in stages.items():
             # What a former leader's tick has stored that one has told as well.
             if now and stage.value not in launch.stages:
@@ -72,7 +72,7 @@ class LaunchWatch:
         for newcomer in state.newcomers:
             if newcomer.sfu in known and (known[newcomer.sfu].load_parts.rooms or 0) > 0:
                 seconds = max(0.0, now_at - newcomer.launched_at)
-                yield Reached(stage=Stage.FIRST_ROOM, sfu=newcomer.sfu, seconds=seconds)
+                yield Reached(stage=LaunchStage.FIRST_ROOM, sfu=newcomer.sfu, seconds=seconds)
 
 
 def _stored_now(before: ScalingState, after: ScalingState, now_at: float) -> Iterable[Reached]:
@@ -80,7 +80,7 @@ def _stored_now(before: ScalingState, after: ScalingState, now_at: float) -> Ite
     launch = after.launch
     if launch is not None:
         known = before.launch.stages if before.launch and before.launch.request == launch.request else ()
-        for stage in (Stage.HEALTHY, Stage.FIRST_PACKET):
+        for stage in (LaunchStage.HEALTHY, LaunchStage.FIRST_PACKET):
             if stage.value in launch.stages and stage.value not in known:
                 yield Reached(stage=stage, sfu=launch.sfu, seconds=max(0.0, now_at - launch.since_at))
 
@@ -91,6 +91,6 @@ def _capacity_now(before: ScalingState, after: ScalingState, now_at: float) -> I
     known = before.launch.stages if before.launch else ()
     for newcomer in after.newcomers:
         if newcomer.sfu not in counted:
-            for stage in (Stage.HEALTHY, Stage.FIRST_PACKET, Stage.CAPACITY):
+            for stage in (LaunchStage.HEALTHY, LaunchStage.FIRST_PACKET, LaunchStage.CAPACITY):
                 if stage.value not in known:
                     yield Reached(stage=stage, sfu=newcomer.sfu, seconds=max(0.0, now_at - newcomer.launched_at))

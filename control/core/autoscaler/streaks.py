@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from control.core.autoscaler.progress import Progress
+from control.core.autoscaler.progress import TickProgress
 from control.core.autoscaler.world import Moment
 from control.core.scaling_settings import ScalingSettings
 
 
-def count_tick(it: Progress, mean: float | None, *, blind: bool, settings: ScalingSettings, moment: Moment) -> Progress:
+def count_tick(
+    it: TickProgress, mean: float | None, *, blind: bool, settings: ScalingSettings, moment: Moment
+) -> TickProgress:
     """Take this tick's mean into the streaks.
 
     An unknown mean, that of a pool which did not answer included, is no hot tick and no quiet one; it takes its place
@@ -22,7 +24,7 @@ def count_tick(it: Progress, mean: float | None, *, blind: bool, settings: Scali
     return it.set(hits=(*hits, hot)[-settings.scale_out_window :], quiet_ticks=quiet + 1 if calm else 0)
 
 
-def _gap(it: Progress, settings: ScalingSettings, moment: Moment) -> bool:
+def _gap(it: TickProgress, settings: ScalingSettings, moment: Moment) -> bool:
     """Whether too much time has passed since the last tick; across leaders only Redis' clock can tell, and one that has
     gone backwards tells nothing."""
     if it.state.tick == 0:
@@ -31,7 +33,7 @@ def _gap(it: Progress, settings: ScalingSettings, moment: Moment) -> bool:
     return passed_s > settings.longest_gap_s or passed_s < 0
 
 
-def is_hot(it: Progress, settings: ScalingSettings) -> bool:
+def is_hot(it: TickProgress, settings: ScalingSettings) -> bool:
     """Enough hot ticks in the window, and the last is one.
 
     Nothing is lost by that: where the last is not, the tick that made them enough came before, and something held it. A
@@ -40,11 +42,11 @@ def is_hot(it: Progress, settings: ScalingSettings) -> bool:
     return it.state.hits[-1:] == (True,) and sum(it.state.hits) >= settings.scale_out_hits
 
 
-def is_quiet(it: Progress, settings: ScalingSettings) -> bool:
+def is_quiet(it: TickProgress, settings: ScalingSettings) -> bool:
     """Enough quiet ticks in a row."""
     return it.state.quiet_ticks >= settings.scale_in_ticks
 
 
-def changed(it: Progress, settings: ScalingSettings, moment: Moment) -> Progress:
+def changed(it: TickProgress, settings: ScalingSettings, moment: Moment) -> TickProgress:
     """The pool changes now: the cooldown begins, and what was seen before says nothing about the new pool."""
     return it.set(hits=(), quiet_ticks=0, cooldown_left_s=settings.cooldown_s, last_change_at=moment.now_at)

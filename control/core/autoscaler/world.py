@@ -7,8 +7,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from control.core.autoscaler.samples import Report
-from control.core.autoscaler.stages import Stage
+from control.core.autoscaler.samples import NodeReport
+from control.core.autoscaler.stages import LaunchStage
 from control.core.pool import Listing, NodePhase, PoolNode, without_oddities
 from shared.records import SfuStatus, status_of
 from shared.scaling_records import AUTOSCALER, RemovalStage, Removing, ScalingState
@@ -31,7 +31,7 @@ class Member:
     """A node of the pool and the report of its SFU; None: no router knows it."""
 
     node: PoolNode
-    report: Report | None
+    report: NodeReport | None
     seen: bool = False
     """A router has known it at some moment since the last tick, so somebody may be on it."""
 
@@ -59,7 +59,7 @@ class World:
     members: tuple[Member, ...]
     certain: bool
     """The listing is complete; when not, a node that is missing is unknown and nothing is decided (invariant 4)."""
-    reports: Mapping[str, Report] = field(default_factory=dict)
+    reports: Mapping[str, NodeReport] = field(default_factory=dict)
     """By SFU id, those that the pool does not list included."""
     seen: Collection[str] = ()
     """SFUs that routers have known since the last tick, those that are gone by now included."""
@@ -83,7 +83,7 @@ class World:
         return member
 
 
-def join(listing: Listing | None, reports: Mapping[str, Report], *, seen: Collection[str] = ()) -> World:
+def join(listing: Listing | None, reports: Mapping[str, NodeReport], *, seen: Collection[str] = ()) -> World:
     """The world; `listing` is None when the pool did not answer."""
     seen = frozenset(reports).union(seen)
     bad = [(f"report-{fault}", sfu) for sfu, report in reports.items() for fault in report.faults]
@@ -113,13 +113,13 @@ def _should_report(member: Member, state: ScalingState) -> bool:
     launch, node = state.launch, member.node
     if node.phase is not NodePhase.RUNNING:
         return False
-    if launch is not None and node.request == launch.request and Stage.HEALTHY.value not in launch.stages:
+    if launch is not None and node.request == launch.request and LaunchStage.HEALTHY.value not in launch.stages:
         return False
     removal = next((each for each in state.removals if each.node == node.node), None)
     return removal is None or (removal.registered and removal.stage != RemovalStage.ENDING)
 
 
-class Kind(StrEnum):
+class NodeKind(StrEnum):
     """What a node counts as."""
 
     CAPACITY = "capacity"
@@ -140,12 +140,12 @@ class Kind(StrEnum):
 class Classed:
     """The members by what they count as."""
 
-    kinds: Mapping[str, Kind]
+    kinds: Mapping[str, NodeKind]
     """By node."""
     blind: bool
     """Some node that runs is unknown, so nobody can tell how much the pool carries."""
 
-    def count(self, kind: Kind) -> int:
+    def count(self, kind: NodeKind) -> int:
         """How many count as that."""
         return Counter(self.kinds.values())[kind]
 
@@ -153,32 +153,32 @@ class Classed:
 def classify(world: World, state: ScalingState, *, patience_s: float) -> Classed:
     """What every member counts as. `patience_s`: how long one may be neither capacity nor draining until it is lost."""
     late = {each.node for each in state.waiting if each.waited_s >= patience_s}
-    kinds: dict[str, Kind] = {}
+    kinds: dict[str, NodeKind] = {}
     blind = False
     for member in world.members:
         kind = _kind(member, state)
-        blind = blind or kind is Kind.UNKNOWN
-        if kind in (Kind.UNKNOWN, Kind.WARMING) and member.node.node in late:
-            kind = Kind.LOST
+        blind = blind or kind is NodeKind.UNKNOWN
+        if kind in (NodeKind.UNKNOWN, NodeKind.WARMING) and member.node.node in late:
+            kind = NodeKind.LOST
         kinds[member.node.node] = kind
     return Classed(kinds=kinds, blind=blind)
 
 
-def _kind(member: Member, state: ScalingState) -> Kind:
+def _kind(member: Member, state: ScalingState) -> NodeKind:
     node, report = member.node, member.report
     if node.phase is NodePhase.FAILED:
-        return Kind.LOST
+        return NodeKind.LOST
     if any(removal.node == node.node for removal in state.removals):
-        return Kind.DRAINING_OWN
+        return NodeKind.DRAINING_OWN
     if member.status in (SfuStatus.CORDONED, SfuStatus.TERMINATING):
-        return Kind.DRAINING_OWN if member.cordoned_by_us else Kind.DRAINING_OTHER
+        return NodeKind.DRAINING_OWN if member.cordoned_by_us else NodeKind.DRAINING_OTHER
     if node.phase is NodePhase.ENDING:
-        return Kind.DRAINING_OTHER
+        return NodeKind.DRAINING_OTHER
     if report is None:
         launched = state.launch is not None and node.request == state.launch.request
-        return Kind.WARMING if launched or node.phase is NodePhase.STARTING else Kind.UNKNOWN
+        return NodeKind.WARMING if launched or node.phase is NodePhase.STARTING else NodeKind.UNKNOWN
     if member.status is SfuStatus.UNKNOWN:
-        return Kind.UNKNOWN
+        return NodeKind.UNKNOWN
     if not report.state.warmed_up:
-        return Kind.WARMING
-    return Kind.CAPACITY if report.known else Kind.UNKNOWN
+        return NodeKind.WARMING
+    return NodeKind.CAPACITY if report.known else NodeKind.UNKNOWN

@@ -11,7 +11,7 @@ Test = Callable[[LogLine], bool]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Mark:
+class PatternStep:
     """One step of the pattern; without a line it was not found where it belongs."""
 
     step: str
@@ -24,15 +24,15 @@ class _Seeker:
     def __init__(self, lines: Sequence[LogLine]) -> None:
         self._lines = lines
         self._next = 0
-        self.marks: list[Mark] = []
+        self.marks: list[PatternStep] = []
 
     def seek(self, step: str, test: Test) -> LogLine | None:
         for index in range(self._next, len(self._lines)):
             if test(self._lines[index]):
                 self._next = index + 1
-                self.marks.append(Mark(step=step, line=self._lines[index]))
+                self.marks.append(PatternStep(step=step, line=self._lines[index]))
                 return self._lines[index]
-        self.marks.append(Mark(step=step, line=None))
+        self.marks.append(PatternStep(step=step, line=None))
         return None
 
     def field(self, step: str, tag: str, words: str, key: str, **fields: str) -> str:
@@ -41,7 +41,7 @@ class _Seeker:
         return "?" if line is None else line.fields.get(key, "?")
 
 
-def scale_out(lines: Sequence[LogLine], *, hits: int, window: int) -> list[Mark]:
+def scale_out(lines: Sequence[LogLine], *, hits: int, window: int) -> list[PatternStep]:
     """Hot ticks up to `hits`, launch, health, first packet, capacity, first room."""
     seeker = _Seeker(_since_zero(lines, "hits", "scale-out"))
     for count in range(1, hits):
@@ -58,7 +58,7 @@ def scale_out(lines: Sequence[LogLine], *, hits: int, window: int) -> list[Mark]
     return seeker.marks
 
 
-def scale_in(lines: Sequence[LogLine], *, ticks: int) -> list[Mark]:
+def scale_in(lines: Sequence[LogLine], *, ticks: int) -> list[PatternStep]:
     """Quiet ticks in a row, cordon, skipped in placement, streams to zero, terminate."""
     seeker = _Seeker(_since_zero(lines, "quiet", "scale-in"))
     for count in range(1, ticks):
@@ -89,7 +89,7 @@ def placed_on_cordoned(lines: Sequence[LogLine], sfu: str) -> list[LogLine]:
     return wrong
 
 
-def first_missing(marks: Sequence[Mark]) -> str:
+def first_missing(marks: Sequence[PatternStep]) -> str:
     """In words, what was sought in vain; empty when all was found."""
     before = "the beginning"
     for mark in marks:

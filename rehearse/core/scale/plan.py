@@ -21,7 +21,7 @@ LAUNCH_TIMEOUT_S = 180.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Plan:
+class ScalePlan:
     """What is rehearsed. Raises `BadSetting` for what can't be."""
 
     nodes: int = 3

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from rehearse.core.rehearsal import Bounds, Gaps
-from rehearse.core.scale.pattern import Mark, first_missing, placed_on_cordoned
+from rehearse.core.rehearsal import Bounds, LongestGaps
+from rehearse.core.scale.pattern import PatternStep, first_missing, placed_on_cordoned
 from rehearse.core.scale.replay import Replay
 from rehearse.core.scale.seen import Seen
 from shared.scaling_records import ScaleAction, ScalingRecord
@@ -32,7 +32,7 @@ class Promise(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def promises(
-    seen: Seen, *, came: Sequence[Mark], went: Sequence[Mark], cpu: Replay, full: Replay, bounds: Bounds
+    seen: Seen, *, came: Sequence[PatternStep], went: Sequence[PatternStep], cpu: Replay, full: Replay, bounds: Bounds
 ) -> list[Promise]:
     """Each with what broke it. `came` and `went` are the pattern of the scale-out and of the scale-in."""
     return [
@@ -48,7 +48,7 @@ def promises(
     ]
 
 
-def _pattern(marks: Sequence[Mark]) -> list[str]:
+def _pattern(marks: Sequence[PatternStep]) -> list[str]:
     missing = first_missing(marks)
     return [missing] if missing else []
 
@@ -107,7 +107,7 @@ def _would_have_acted(cpu: Replay, full: Replay) -> list[str]:
     return broken
 
 
-def _gaps(gaps: Gaps, bounds: Bounds) -> list[str]:
+def _gaps(gaps: LongestGaps, bounds: Bounds) -> list[str]:
     if gaps.audio_ms is None or gaps.video_ms is None:
         return ["no receiver measured its media, so nothing is known of gaps"]
     broken = []

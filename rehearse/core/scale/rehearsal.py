@@ -10,7 +10,7 @@ import msgspec
 from control.core.scaling_settings import ScalingSettings
 from rehearse.core.rehearsal import ON_LOOPBACK, Bounds
 from rehearse.core.scale.log import LogLine
-from rehearse.core.scale.pattern import Mark, scale_in, scale_out
+from rehearse.core.scale.pattern import PatternStep, scale_in, scale_out
 from rehearse.core.scale.promises import Promise, promises
 from rehearse.core.scale.replay import Replay, replay
 from rehearse.core.scale.seen import Seen
@@ -130,16 +130,16 @@ def summarize(seen: Seen, setting: Setting, *, bounds: Bounds = ON_LOOPBACK) -> 
     )
 
 
-def _line(marks: Sequence[Mark], step: str) -> LogLine | None:
+def _line(marks: Sequence[PatternStep], step: str) -> LogLine | None:
     return next((mark.line for mark in marks if mark.step == step), None)
 
 
-def _field(marks: Sequence[Mark], step: str, key: str) -> str:
+def _field(marks: Sequence[PatternStep], step: str, key: str) -> str:
     line = _line(marks, step)
     return line.fields.get(key, "") if line else ""
 
 
-def _after(marks: Sequence[Mark], step: str) -> float | None:
+def _after(marks: Sequence[PatternStep], step: str) -> float | None:
     line = _line(marks, step)
     return line.figure("after_s") if line else None
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from control.core.autoscaler import Moment, Report, World, decide
+from control.core.autoscaler import Moment, NodeReport, World, decide
 from control.core.autoscaler.world import Member
 from control.core.pool import NodePhase, PoolNode
 from control.core.scaling_settings import ScalingSettings
@@ -78,7 +78,7 @@ def _world(nodes: int, load: Load) -> World:
     members = [
         Member(
             node=PoolNode(node=name, sfu=name, phase=NodePhase.RUNNING),
-            report=Report(state=SfuState(address="", sfu=name, warmed_up=True), load=load),
+            report=NodeReport(state=SfuState(address="", sfu=name, warmed_up=True), load=load),
         )
         for name in names
     ]

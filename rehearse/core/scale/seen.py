@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from rehearse.core.crowd_view import Moved
-from rehearse.core.rehearsal import Failure, Gaps
+from rehearse.core.crowd_view import BotMoved
+from rehearse.core.rehearsal import Failure, LongestGaps
 from rehearse.core.scale.log import LogLine
 from rehearse.core.scale.replay import TickSeen
 from shared.records import DrainReport, SfuState
@@ -27,7 +27,7 @@ class Seen:
     ticks: list[TickSeen] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
     evicted: list[str] = field(default_factory=list)
-    moves: list[Moved] = field(default_factory=list)
+    moves: list[BotMoved] = field(default_factory=list)
     on_victim: frozenset[str] = frozenset()
     """Who published there when its removal was decided."""
     left_on_victim: frozenset[str] = frozenset()
@@ -38,7 +38,7 @@ class Seen:
     """What it said of its own drain."""
     gone: bool = False
     """Neither its pool nor its fleet knows it any more."""
-    gaps: Gaps = field(default_factory=Gaps)
+    gaps: LongestGaps = field(default_factory=LongestGaps)
 
     def record(self, action: ScaleAction) -> ScalingRecord | None:
         """The first record of that action."""

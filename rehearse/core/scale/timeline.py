@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from rehearse.core.crowd_view import Moved
+from rehearse.core.crowd_view import BotMoved
 from rehearse.core.scale.log import LogLine
 
 
@@ -47,7 +47,7 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
     events: list[Event]
 
 
-def timeline(lines: Sequence[LogLine], moves: Iterable[Moved], *, began_at: float, began: float) -> Timeline:
+def timeline(lines: Sequence[LogLine], moves: Iterable[BotMoved], *, began_at: float, began: float) -> Timeline:
     """From the fleet's log lines (Unix seconds) and the players' moves (monotonic seconds), each clock's beginning
     given."""
     ticks = [_tick(line, line.at - began_at) for line in lines if line.has("scale", "tick")]
@@ -111,6 +111,6 @@ def _pool_words(line: LogLine) -> str:
     return ""
 
 
-def _moved(move: Moved, at_s: float) -> Event:
+def _moved(move: BotMoved, at_s: float) -> Event:
     words = f"{move.bot} of {move.room} has moved from {move.left} to {move.sfu}"
     return Event(at_s=round(at_s, 2), what="moved", sfu=move.sfu, words=words)

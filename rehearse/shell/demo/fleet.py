@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from control.core.scaling_settings import ScalingSettings
 from control.shell.controller import Controller
-from rehearse.core.demo_fleet import DemoFleet, Step
+from rehearse.core.demo_fleet import DemoFleet, DemoStep
 from rehearse.shell.demo.players import DemoPlayers
 from rehearse.shell.demo.pool import DemoPool
 from router.config import RouterConfig
@@ -128,7 +128,7 @@ def _homes(router: Router) -> set[str]:
     return {record.sfu for room in router.state.rooms for record in room.players.values() if record.sfu}
 
 
-async def _write(store: Store, step: Step) -> None:
+async def _write(store: Store, step: DemoStep) -> None:
     gate = asyncio.Semaphore(AT_ONCE)
 
     async def put(state: SfuState) -> None:

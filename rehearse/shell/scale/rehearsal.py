@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 from localfleet.config import FleetSize
-from rehearse.core.scale.plan import Plan
+from rehearse.core.scale.plan import ScalePlan
 from rehearse.core.scale.rehearsal import ScaleReport, Setting, summarize
 from rehearse.core.scale.seen import Seen
 from rehearse.shell.scale.play import play
@@ -27,7 +27,7 @@ async def rehearse_scale(*, size: FleetSize, tick_s: float, seed: int, say: Call
     check_host(size.host)
     if size.routers < 1:
         raise BadSetting(setting="--routers", detail="must be at least 1")
-    plan = Plan(nodes=size.sfus, tick_s=tick_s)
+    plan = ScalePlan(nodes=size.sfus, tick_s=tick_s)
     began = time.monotonic()
     async with scale_stage(plan, size=size, seed=seed, say=say) as stage:
         server = await server_name(stage.fleet.redis_url)

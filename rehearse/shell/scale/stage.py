@@ -16,10 +16,10 @@ from localfleet.fleet import Fleet, FleetSpec
 from localfleet.scaled_fleet import ScaledFleet
 from operators.shell.operations import open_store
 from operators.shell.target import Target
-from rehearse.config import Crowd as CrowdSize
+from rehearse.config import CrowdSize
 from rehearse.core.crowd_view import CrowdView
 from rehearse.core.scale.log import LogLine, merged, read_log
-from rehearse.core.scale.plan import PAIR, Plan
+from rehearse.core.scale.plan import PAIR, ScalePlan
 from rehearse.shell.crowd import Crowd
 from rehearse.shell.scale.recorder import LOOK_EVERY_S, Recorder
 from shared.scaling_records import ScaleAction
@@ -40,7 +40,7 @@ class Stuck(Exception):
 class ScaleStage:
     """All that the play needs. Its waits raise `Stuck`, and `FleetFailed` when a program has ended."""
 
-    plan: Plan
+    plan: ScalePlan
     fleet: Fleet
     scaled: ScaledFleet
     crowd: Crowd
@@ -164,7 +164,7 @@ class ScaleStage:
 
 @asynccontextmanager
 async def scale_stage(
-    plan: Plan, *, size: FleetSize, seed: int, say: Callable[[str], None]
+    plan: ScalePlan, *, size: FleetSize, seed: int, say: Callable[[str], None]
 ) -> AsyncIterator[ScaleStage]:
     """A private fleet with a controller and a first pair of bots on its way to it. Raises `FleetFailed`."""
     spec = FleetSpec(

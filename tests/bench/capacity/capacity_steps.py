@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from bench.capacity.figures import StepFigures
 from bench.capacity.host import Egress, Host
-from bench.capacity.search import Finding, Plan, Step, conclude, search
+from bench.capacity.search import CapacityStep, Finding, SizePlan, conclude, search
 from bench.capacity.settings import CapacitySettings
-from bench.capacity.text import Report
+from bench.capacity.text import CapacityReport
 
 GOOD = StepFigures(
     streams=100,
@@ -45,17 +45,19 @@ class Machine:
         return replace(good, **self._broken) if streams >= self._breaks_at else good  # type: ignore[arg-type]
 
 
-PLAN = Plan(start=100, step=100, most=10_000)
+PLAN = SizePlan(start=100, step=100, most=10_000)
 
 
-async def found(machine: Machine, plan: Plan = PLAN, on_step: Callable[[Step], None] = lambda step: None) -> Finding:
+async def found(
+    machine: Machine, plan: SizePlan = PLAN, on_step: Callable[[CapacityStep], None] = lambda step: None
+) -> Finding:
     probe: Callable[[int], Awaitable[StepFigures]] = machine.probe
     return conclude(await search(probe, plan, on_step=on_step))
 
 
-def report(finding: Finding, **settings: object) -> Report:
+def report(finding: Finding, **settings: object) -> CapacityReport:
     """As if found on a small machine."""
-    return Report(
+    return CapacityReport(
         finding=finding,
         egress=Egress(ceiling_mbps=700.0, how="70% of 1000 Mbit/s as told"),
         host=Host(cpu="Some CPU", cores=2, kernel="6.1", load=0.1, others=0.02),

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from bench.capacity.figures import Reason, judge, silent
-from bench.capacity.search import NothingHeld, Plan, Step
+from bench.capacity.figures import EndReason, judge, silent
+from bench.capacity.search import CapacityStep, NothingHeld, SizePlan
 from tests.bench.capacity.capacity_steps import GOOD, PLAN, Machine, found
 
 
@@ -17,37 +17,37 @@ from tests.bench.capacity.capacity_steps import GOOD, PLAN, Machine, found
     [
         ({}, None),
         ({"delay_ms_p99": 3.0, "loss": 0.001, "sfu_cpu": 0.85}, None),
-        ({"delay_ms_p99": 3.01}, Reason.DELAY),
-        ({"loss": 0.0011}, Reason.LOSS),
-        ({"sfu_cpu": 0.86}, Reason.CPU),
-        ({"delay_ms_p99": 4.0, "loss": 0.01, "sfu_cpu": 0.9}, Reason.CPU),
-        ({"delay_ms_p99": 4.0, "loss": 0.01}, Reason.DELAY),
-        ({"loss": 0.01, "generator_drops": 7}, Reason.GENERATOR),
-        ({"delay_ms_p99": 4.0, "generator_cpu": 0.95}, Reason.GENERATOR),
-        ({"delay_ms_p99": 4.0, "late_frames": 0.1}, Reason.GENERATOR),
-        ({"sfu_cpu": 0.9, "delay_ms_p99": 4.0, "generator_cpu": 0.95}, Reason.CPU),
+        ({"delay_ms_p99": 3.01}, EndReason.DELAY),
+        ({"loss": 0.0011}, EndReason.LOSS),
+        ({"sfu_cpu": 0.86}, EndReason.CPU),
+        ({"delay_ms_p99": 4.0, "loss": 0.01, "sfu_cpu": 0.9}, EndReason.CPU),
+        ({"delay_ms_p99": 4.0, "loss": 0.01}, EndReason.DELAY),
+        ({"loss": 0.01, "generator_drops": 7}, EndReason.GENERATOR),
+        ({"delay_ms_p99": 4.0, "generator_cpu": 0.95}, EndReason.GENERATOR),
+        ({"delay_ms_p99": 4.0, "late_frames": 0.1}, EndReason.GENERATOR),
+        ({"sfu_cpu": 0.9, "delay_ms_p99": 4.0, "generator_cpu": 0.95}, EndReason.CPU),
         ({"generator_cpu": 0.95, "late_frames": 0.1}, None),
     ],
 )
-def test_a_step_is_judged_by_the_first_rule_it_breaks(broken: dict[str, float], reason: Reason | None) -> None:
+def test_a_step_is_judged_by_the_first_rule_it_breaks(broken: dict[str, float], reason: EndReason | None) -> None:
     verdict = judge(replace(GOOD, **broken))  # type: ignore[arg-type]
     assert verdict.reason is reason
     assert verdict.held is (reason is None)
 
 
 def test_an_sfu_that_does_not_answer_holds_nothing() -> None:
-    assert judge(silent("no answer", streams=100, players=8)).reason is Reason.SILENT
+    assert judge(silent("no answer", streams=100, players=8)).reason is EndReason.SILENT
 
 
 @pytest.mark.parametrize(
     ("broken", "reason"),
     [
-        ({"delay_ms_p99": 3.4}, Reason.DELAY),
-        ({"loss": 0.02}, Reason.LOSS),
-        ({"sfu_cpu": 0.91}, Reason.CPU),
+        ({"delay_ms_p99": 3.4}, EndReason.DELAY),
+        ({"loss": 0.02}, EndReason.LOSS),
+        ({"sfu_cpu": 0.91}, EndReason.CPU),
     ],
 )
-async def test_the_ceiling_is_80_percent_of_where_the_sfu_broke(broken: dict[str, float], reason: Reason) -> None:
+async def test_the_ceiling_is_80_percent_of_where_the_sfu_broke(broken: dict[str, float], reason: EndReason) -> None:
     machine = Machine(breaks_at=1000, **broken)
     finding = await found(machine)
     assert machine.tried == [*range(100, 1000, 100), 1000, 1000], "upward by the step, and the break twice"
@@ -60,7 +60,7 @@ async def test_the_ceiling_is_80_percent_of_where_the_sfu_broke(broken: dict[str
 
 async def test_one_bad_try_is_noise() -> None:
     machine = Machine(breaks_at=700, once=(200, 500), sfu_cpu=0.9)
-    told: list[Step] = []
+    told: list[CapacityStep] = []
     finding = await found(machine, on_step=told.append)
     assert finding.stream_ceiling == 560
     assert machine.tried.count(200) == machine.tried.count(500) == 2
@@ -71,7 +71,7 @@ async def test_one_bad_try_is_noise() -> None:
 
 async def test_a_generator_at_its_limit_finds_no_ceiling_but_a_lower_bound() -> None:
     finding = await found(Machine(breaks_at=1000, loss=0.05, generator_drops=900))
-    assert (finding.reason, finding.certain) == (Reason.GENERATOR, False)
+    assert (finding.reason, finding.certain) == (EndReason.GENERATOR, False)
     assert finding.held.figures.streams == 900
     assert finding.stream_ceiling == 720, "of what was held, not of where the generator broke"
 
@@ -80,7 +80,7 @@ async def test_the_search_ends_at_its_upper_bound() -> None:
     machine = Machine(breaks_at=10**9)
     finding = await found(machine, replace(PLAN, most=450))
     assert machine.tried == [100, 200, 300, 400, 450]
-    assert (finding.reason, finding.certain, finding.broke) == (Reason.MOST, False, None)
+    assert (finding.reason, finding.certain, finding.broke) == (EndReason.MOST, False, None)
     assert finding.stream_ceiling == 360
 
 
@@ -106,7 +106,7 @@ async def test_a_quick_search_finds_the_same_with_fewer_steps(breaks_at: int) ->
 
 async def test_a_quick_search_tries_no_more_than_the_upper_bound() -> None:
     machine = Machine(breaks_at=10**9)
-    await found(machine, Plan(start=100, step=100, most=500, quick=True))
+    await found(machine, SizePlan(start=100, step=100, most=500, quick=True))
     assert machine.tried == [100, 200, 400, 500]
 
 

@@ -6,15 +6,15 @@ import pytest
 
 from bench.janus import sdp as janus_sdp
 from bench.janus.process import JanusFailed
-from bench.relay.peers import PublishedTrack
+from bench.relay.peers import OfferedTrack
 from shared.rtc import dtls, sdp
 from shared.rtc.sdp import Direction, ExtensionUri
 
 OURS = dtls.Fingerprint("sha-256", ":".join(["AB"] * 32))
 THEIRS = ":".join(["CD"] * 32)
 TRACKS = [
-    PublishedTrack(mid="0", kind="video", ssrc=1000),
-    PublishedTrack(mid="1", kind="audio", ssrc=1001),
+    OfferedTrack(mid="0", kind="video", ssrc=1000),
+    OfferedTrack(mid="1", kind="audio", ssrc=1001),
 ]
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from bench.relay.figures import Reading, Traffic, difference, figures, loss, median, quantile
+from bench.relay.figures import FlowCounts, Reading, difference, figures, loss, median, quantile
 from bench.relay.peers import PeerStats
 from bench.relay.text import report_json, report_text
 
@@ -33,9 +33,9 @@ def told(first: Reading, last: Reading) -> dict[str, object]:
     return report_json(figures(first, last, subscribers=2, lost=0.25, rss_bytes=2048, verified=1, **words), None)
 
 
-def traffic(sent: dict[int, int], *fresh: tuple[int, int]) -> Traffic:
+def traffic(sent: dict[int, int], *fresh: tuple[int, int]) -> FlowCounts:
     """`fresh`: a subscriber and what it got."""
-    return Traffic(sent=sent, flows=[(subscriber, 7, 2 * count, 0, 0, count) for subscriber, count in fresh])
+    return FlowCounts(sent=sent, flows=[(subscriber, 7, 2 * count, 0, 0, count) for subscriber, count in fresh])
 
 
 VIDEO, AUDIO = 1000, 1001

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from bench.relay.figures import RelayFigures
-from bench.relay.knee import Knee, Limit, Objective, find_knee, judge, next_size
+from bench.relay.knee import Knee, LimitedBy, Objective, find_knee, judge, next_size
 from bench.relay.text import knee_json, knee_text
 
 GOOD = RelayFigures(
@@ -67,15 +67,17 @@ def test_the_search_never_passes_its_end() -> None:
 @pytest.mark.parametrize(
     ("figures", "objectives", "limit"),
     [
-        (replace(GOOD, loss=0.002), (Objective.LOSS,), Limit.BURST),
-        (LATE, (Objective.DELAY,), Limit.BURST),
-        (replace(LATE, loss=0.5, server_core_share=0.97), (Objective.LOSS, Objective.DELAY), Limit.SERVER_CPU),
-        (replace(LATE, server_core_share=0.97, generator_core_share=0.95), (Objective.DELAY,), Limit.GENERATOR),
-        (replace(GOOD, loss=0.01, generator_drops=1), (Objective.LOSS,), Limit.GENERATOR),
-        (replace(LATE, others_core_share=0.5), (Objective.DELAY,), Limit.OTHERS),
+        (replace(GOOD, loss=0.002), (Objective.LOSS,), LimitedBy.BURST),
+        (LATE, (Objective.DELAY,), LimitedBy.BURST),
+        (replace(LATE, loss=0.5, server_core_share=0.97), (Objective.LOSS, Objective.DELAY), LimitedBy.SERVER_CPU),
+        (replace(LATE, server_core_share=0.97, generator_core_share=0.95), (Objective.DELAY,), LimitedBy.GENERATOR),
+        (replace(GOOD, loss=0.01, generator_drops=1), (Objective.LOSS,), LimitedBy.GENERATOR),
+        (replace(LATE, others_core_share=0.5), (Objective.DELAY,), LimitedBy.OTHERS),
     ],
 )
-def test_what_broke_and_why_is_named(figures: RelayFigures, objectives: tuple[Objective, ...], limit: Limit) -> None:
+def test_what_broke_and_why_is_named(
+    figures: RelayFigures, objectives: tuple[Objective, ...], limit: LimitedBy
+) -> None:
     broken = judge(figures)
     assert broken is not None
     assert (broken.objectives, broken.limit) == (objectives, limit)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from control.core.autoscaler import Decision, Terminate
+from control.core.autoscaler import Terminate, TickDecision
 from control.core.pool import NodePhase, PoolNode
 from control.core.scaling_settings import ScalingSettings
 from shared.scaling_records import AUTOSCALER, ScaleAction, ScalingState
@@ -272,7 +272,7 @@ class Histories(RuleBasedStateMachine):
         }
         return Truth(sound, nodes, self.rig.state, self.rig.routers_away)
 
-    def _check_sweeps(self, decision: Decision, before: Truth) -> None:
+    def _check_sweeps(self, decision: TickDecision, before: Truth) -> None:
         """One failed node at most, and never under the floor; at the maximum it makes room for its replacement."""
         removing = {removal.node for removal in decision.state.removals}
         ended = [each.node for each in decision.effects if isinstance(each, Terminate) and each.node not in removing]
@@ -296,7 +296,7 @@ class Histories(RuleBasedStateMachine):
         figures = 0 <= sfu.streams <= 10**6 and 0 <= sfu.cpu <= 1
         return figures and sfu.registered and not sfu.silent and sfu.warmed_up and not sfu.by and not sfu.sigterm
 
-    def _check_tick(self, decision: Decision, before: Truth) -> None:
+    def _check_tick(self, decision: TickDecision, before: Truth) -> None:
         """The floor, and that unknown is not zero, at the moment of a change."""
         self._check_sweeps(decision, before)
         sound = before.sound

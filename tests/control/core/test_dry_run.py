@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import msgspec
 
-from control.core.autoscaler import Decision, Moment, decide, join
+from control.core.autoscaler import Moment, TickDecision, decide, join
 from shared.scaling_records import Launching, ScaleAction
 from tests.fakes.scaling_rig import Rig
 from tests.fakes.scaling_worlds import HOT, QUIET, draining, rig
 
 
-def dry_until(it: Rig, action: ScaleAction, *, within: int) -> Decision:
+def dry_until(it: Rig, action: ScaleAction, *, within: int) -> TickDecision:
     """Ticks of a dry run, none of which does anything, until one decides on that."""
     for _ in range(within):
         it.pass_time(it.settings.tick_s)

@@ -7,8 +7,8 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from control.core.autoscaler import Report, World
-from control.core.autoscaler.world import Kind, Member, classify, unheard
+from control.core.autoscaler import NodeReport, World
+from control.core.autoscaler.world import Member, NodeKind, classify, unheard
 from control.core.pool import NodePhase, PoolNode
 from shared.load import Ceilings, Load
 from shared.records import Drain, SfuState
@@ -16,52 +16,52 @@ from shared.scaling_records import AUTOSCALER, Launching, RemovalStage, Removing
 from tests.fakes.scaling_worlds import HOT, QUIET, rig
 
 RUNNING = PoolNode(node="n", sfu="s", phase=NodePhase.RUNNING, request="r")
-SOUND = Report(
+SOUND = NodeReport(
     state=SfuState(address="ws://s", sfu="s", status="ONLINE", warmed_up=True),
     load=Load(egress=0.1, streams=0.1, cpu=0.1),
     ceilings=Ceilings(egress_bps=700e6, streams=1200),
 )
 
 
-def saying(status: str | None = "ONLINE", *, by: str = "", warmed_up: bool = True) -> Report:
+def saying(status: str | None = "ONLINE", *, by: str = "", warmed_up: bool = True) -> NodeReport:
     drain = Drain(by=by) if by else None
     return replace(SOUND, state=SfuState(address="ws://s", sfu="s", status=status, warmed_up=warmed_up, drain=drain))
 
 
-def world(phase: NodePhase, report: Report | None) -> World:
+def world(phase: NodePhase, report: NodeReport | None) -> World:
     return World(members=(Member(node=replace(RUNNING, phase=phase), report=report),), certain=True)
 
 
 @pytest.mark.parametrize(
     ("phase", "report", "kind"),
     [
-        (NodePhase.RUNNING, saying(), Kind.CAPACITY),
-        (NodePhase.STARTING, saying(), Kind.CAPACITY),
-        (NodePhase.RUNNING, saying(None), Kind.CAPACITY),
-        (NodePhase.RUNNING, saying(warmed_up=False), Kind.WARMING),
-        (NodePhase.STARTING, None, Kind.WARMING),
-        (NodePhase.RUNNING, None, Kind.UNKNOWN),
-        (NodePhase.RUNNING, saying("SLEEPING"), Kind.UNKNOWN),
-        (NodePhase.RUNNING, saying("SLEEPING", warmed_up=False), Kind.UNKNOWN),
-        (NodePhase.RUNNING, replace(SOUND, fresh=False), Kind.UNKNOWN),
-        (NodePhase.RUNNING, replace(SOUND, load=Load()), Kind.UNKNOWN),
-        (NodePhase.ENDING, saying(), Kind.DRAINING_OTHER),
-        (NodePhase.ENDING, None, Kind.DRAINING_OTHER),
-        (NodePhase.RUNNING, saying("CORDONED", by="kim"), Kind.DRAINING_OTHER),
-        (NodePhase.RUNNING, saying("TERMINATING", by="kim"), Kind.DRAINING_OTHER),
-        (NodePhase.RUNNING, saying("CORDONED", by=AUTOSCALER), Kind.DRAINING_OWN),
-        (NodePhase.FAILED, saying(), Kind.LOST),
-        (NodePhase.FAILED, None, Kind.LOST),
+        (NodePhase.RUNNING, saying(), NodeKind.CAPACITY),
+        (NodePhase.STARTING, saying(), NodeKind.CAPACITY),
+        (NodePhase.RUNNING, saying(None), NodeKind.CAPACITY),
+        (NodePhase.RUNNING, saying(warmed_up=False), NodeKind.WARMING),
+        (NodePhase.STARTING, None, NodeKind.WARMING),
+        (NodePhase.RUNNING, None, NodeKind.UNKNOWN),
+        (NodePhase.RUNNING, saying("SLEEPING"), NodeKind.UNKNOWN),
+        (NodePhase.RUNNING, saying("SLEEPING", warmed_up=False), NodeKind.UNKNOWN),
+        (NodePhase.RUNNING, replace(SOUND, fresh=False), NodeKind.UNKNOWN),
+        (NodePhase.RUNNING, replace(SOUND, load=Load()), NodeKind.UNKNOWN),
+        (NodePhase.ENDING, saying(), NodeKind.DRAINING_OTHER),
+        (NodePhase.ENDING, None, NodeKind.DRAINING_OTHER),
+        (NodePhase.RUNNING, saying("CORDONED", by="kim"), NodeKind.DRAINING_OTHER),
+        (NodePhase.RUNNING, saying("TERMINATING", by="kim"), NodeKind.DRAINING_OTHER),
+        (NodePhase.RUNNING, saying("CORDONED", by=AUTOSCALER), NodeKind.DRAINING_OWN),
+        (NodePhase.FAILED, saying(), NodeKind.LOST),
+        (NodePhase.FAILED, None, NodeKind.LOST),
     ],
 )
-def test_what_a_node_counts_as(phase: NodePhase, report: Report | None, kind: Kind) -> None:
+def test_what_a_node_counts_as(phase: NodePhase, report: NodeReport | None, kind: NodeKind) -> None:
     classed = classify(world(phase, report), ScalingState(), patience_s=300.0)
     assert classed.kinds == {"n": kind}
-    assert classed.blind == (kind is Kind.UNKNOWN)
+    assert classed.blind == (kind is NodeKind.UNKNOWN)
 
 
-@pytest.mark.parametrize(("waited_s", "kind"), [(299.9, Kind.WARMING), (300.0, Kind.LOST)])
-def test_a_node_that_warms_for_longer_than_a_launch_may_take_is_lost(waited_s: float, kind: Kind) -> None:
+@pytest.mark.parametrize(("waited_s", "kind"), [(299.9, NodeKind.WARMING), (300.0, NodeKind.LOST)])
+def test_a_node_that_warms_for_longer_than_a_launch_may_take_is_lost(waited_s: float, kind: NodeKind) -> None:
     state = ScalingState(waiting=(Waiting(node="n", waited_s=waited_s),))
     classed = classify(world(NodePhase.RUNNING, saying(warmed_up=False)), state, patience_s=300.0)
     assert classed.kinds == {"n": kind}
@@ -69,12 +69,12 @@ def test_a_node_that_warms_for_longer_than_a_launch_may_take_is_lost(waited_s: f
 
 def test_a_node_that_has_been_launched_and_does_not_report_yet_is_on_its_way() -> None:
     state = ScalingState(launch=Launching(request="r"))
-    assert classify(world(NodePhase.RUNNING, None), state, patience_s=300.0).kinds == {"n": Kind.WARMING}
+    assert classify(world(NodePhase.RUNNING, None), state, patience_s=300.0).kinds == {"n": NodeKind.WARMING}
 
 
 def test_a_removal_is_ours_whatever_its_sfu_says() -> None:
     state = ScalingState(removals=(Removing(node="n"),))
-    assert classify(world(NodePhase.RUNNING, saying()), state, patience_s=300.0).kinds == {"n": Kind.DRAINING_OWN}
+    assert classify(world(NodePhase.RUNNING, saying()), state, patience_s=300.0).kinds == {"n": NodeKind.DRAINING_OWN}
 
 
 @pytest.mark.parametrize(

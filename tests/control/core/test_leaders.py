@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from control.core.autoscaler import Cordon
+from control.core.autoscaler import LeaseCordon
 from shared.scaling_records import ScaleAction
 from tests.fakes.scaling_worlds import HOT, QUIET, WARM, draining, rig
 
@@ -42,7 +42,7 @@ def test_a_new_leader_renews_our_cordons_at_once() -> None:
     it, _ = draining()
     it.tick()
     it.new_leader("b")
-    assert any(isinstance(each, Cordon) and each.renewal for each in it.tick().effects)
+    assert any(isinstance(each, LeaseCordon) and each.renewal for each in it.tick().effects)
 
 
 def test_ticks_that_are_far_apart_are_not_in_a_row() -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from control.core.autoscaler import Cordon, PreferVictim, Terminate, Uncordon
+from control.core.autoscaler import LeaseCordon, PreferVictim, TakeBack, Terminate
 from control.core.pool import NodePhase
 from shared.scaling_records import AUTOSCALER, RemovalStage, ScaleAction
 from tests.fakes.scaling_rig import Rig
@@ -83,7 +83,7 @@ def test_each_order_of_a_cordon_that_did_not_arrive_starts_the_cooldown_again() 
     it.until(ScaleAction.SCALE_IN)
     for _ in range(3):
         tick = it.tick()
-        assert tick.effects == (PreferVictim(node="s0"), Cordon(sfu="s0", node="s0", streams=200))
+        assert tick.effects == (PreferVictim(node="s0"), LeaseCordon(sfu="s0", node="s0", streams=200))
         assert it.state.cooldown_left_s == it.settings.cooldown_s
 
 
@@ -93,8 +93,8 @@ def test_a_cordon_that_never_arrives_is_given_up_in_time_and_taken_back_in_case_
     it.until(ScaleAction.SCALE_IN)
     node = removing(it)[0]
     ticks = it.ticks(10)
-    assert not any(isinstance(effect, Uncordon) for tick in ticks[:9] for effect in tick.effects)
-    assert ticks[9].effects == (Uncordon(sfu=node, node=node),)
+    assert not any(isinstance(effect, TakeBack) for tick in ticks[:9] for effect in tick.effects)
+    assert ticks[9].effects == (TakeBack(sfu=node, node=node),)
     assert it.recorded()[-1] == ("cancelled", "never-cordoned")
 
 
@@ -102,7 +102,7 @@ def test_a_renewal_does_not_tell_the_platform_again() -> None:
     it, node = draining()
     it.tick()
     it.new_leader("b")
-    assert it.tick().effects == (Cordon(sfu=node, node=node, streams=1, renewal=True),)
+    assert it.tick().effects == (LeaseCordon(sfu=node, node=node, streams=1, renewal=True),)
 
 
 def test_a_cordon_that_was_seen_while_the_pool_was_not_known_was_seen() -> None:
@@ -221,7 +221,7 @@ def test_what_an_sfu_said_that_is_heard_no_more_is_no_orphan() -> None:
     it.sfus["s1"].by = AUTOSCALER
     it.sfus["s1"].silent = True
     it.pass_time(1)
-    assert not any(isinstance(effect, Uncordon) for tick in it.ticks(3) for effect in tick.effects)
+    assert not any(isinstance(effect, TakeBack) for tick in it.ticks(3) for effect in tick.effects)
 
 
 # --- sweeping ---

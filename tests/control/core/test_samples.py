@@ -7,7 +7,7 @@ import math
 import msgspec
 import pytest
 
-from control.core.autoscaler.samples import NodeCeilings, Report, Samples
+from control.core.autoscaler.samples import NodeCeilings, NodeReport, Samples
 from shared.records import Capacities, LoadParts, SfuState
 
 BASE = SfuState(
@@ -23,7 +23,7 @@ BASE = SfuState(
 )
 
 
-def heard(*states: SfuState) -> Report:
+def heard(*states: SfuState) -> NodeReport:
     """One look a second at each of these, after one that makes the SFU known."""
     samples = Samples(ceilings=NodeCeilings(), max_age_s=5.0)
     for second, state in enumerate((msgspec.structs.replace(BASE, revision=0), *states)):

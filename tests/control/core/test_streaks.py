@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from control.core.autoscaler.progress import Progress
+from control.core.autoscaler.progress import TickProgress
 from control.core.autoscaler.streaks import changed, count_tick
 from control.core.autoscaler.world import Moment
 from control.core.scaling_settings import ScalingSettings
@@ -15,7 +15,7 @@ from tests.fakes.scaling_worlds import HOT, QUIET, WARM, draining, rig, warming
 
 
 def test_a_change_of_the_pool_starts_everything_anew() -> None:
-    before = Progress(state=ScalingState(hits=(True, True), quiet_ticks=7, cooldown_left_s=1.0))
+    before = TickProgress(state=ScalingState(hits=(True, True), quiet_ticks=7, cooldown_left_s=1.0))
     after = changed(before, ScalingSettings(), Moment(now_at=99.0, elapsed_s=30.0)).state
     assert (after.hits, after.quiet_ticks, after.cooldown_left_s, after.last_change_at) == ((), 0, 300.0, 99.0)
 
@@ -61,7 +61,7 @@ def test_a_jump_of_redis_clock_within_a_term_hides_no_gap() -> None:
 
 @pytest.mark.parametrize(("elapsed_s", "hits"), [(110.0, (True, True)), (110.1, (True,)), (-0.1, (True,))])
 def test_three_ticks_and_a_fail_over_are_still_in_a_row(elapsed_s: float, hits: tuple[bool, ...]) -> None:
-    before = Progress(state=ScalingState(tick=1, hits=(True,)))
+    before = TickProgress(state=ScalingState(tick=1, hits=(True,)))
     moment = Moment(now_at=0.0, elapsed_s=elapsed_s)
     after = count_tick(before, 0.9, blind=False, settings=ScalingSettings(), moment=moment)
     assert after.state.hits == hits
@@ -84,7 +84,7 @@ def test_streaks_go_on_after_the_longest_fail_over(tick_s: float, lease_s: float
     """The leader died just before its tick; another asks for the lease each third of it, and looks for a whole tick."""
     settings = replace(ScalingSettings(), tick_s=tick_s, lease_s=lease_s)
     took_s = tick_s + lease_s + lease_s / 3 + settings.sample_s + tick_s
-    before = Progress(state=ScalingState(tick=9, ticked_at=1000.0, hits=(True, True, True)))
+    before = TickProgress(state=ScalingState(tick=9, ticked_at=1000.0, hits=(True, True, True)))
     moment = Moment(now_at=1000.0 + took_s, elapsed_s=0.0, first=True)
     assert len(count_tick(before, 0.9, blind=False, settings=settings, moment=moment).state.hits) == 4
 

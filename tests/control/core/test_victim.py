@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from control.core.autoscaler import Report
+from control.core.autoscaler import NodeReport
 from control.core.autoscaler.victim import choose_victim, mean_after
 from control.core.autoscaler.world import Member
 from control.core.pool import NodePhase, PoolNode
@@ -38,7 +38,7 @@ def member(
         load_parts=LoadParts(streams=streams),
         capacities=Capacities(cores=cores),
     )
-    report = Report(state=state, load=load, ceilings=ceilings)
+    report = NodeReport(state=state, load=load, ceilings=ceilings)
     return Member(node=PoolNode(node=name, sfu=name, phase=NodePhase.RUNNING), report=report)
 
 

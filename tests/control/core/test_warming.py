@@ -7,7 +7,7 @@ import pytest
 
 from control.core.autoscaler import Moment, confirm_launch, join
 from control.core.autoscaler.launches import MOST_NEWCOMERS, carry_on_launch
-from control.core.autoscaler.progress import Progress
+from control.core.autoscaler.progress import TickProgress
 from control.core.scaling_settings import ScalingSettings
 from shared.scaling_records import Launching, Newcomer, ScaleAction, ScalingState
 from tests.fakes.scaling_worlds import HOT, WARM, rig, warming
@@ -89,7 +89,7 @@ def test_so_many_newcomers_are_followed_and_the_oldest_is_let_go() -> None:
     it.until(ScaleAction.SCALE_OUT)
     it.pass_time(30)
     waiting = tuple(Newcomer(sfu=f"n{number}") for number in range(MOST_NEWCOMERS))
-    before = Progress(state=msgspec.structs.replace(it.state, newcomers=waiting))
+    before = TickProgress(state=msgspec.structs.replace(it.state, newcomers=waiting))
     world = join(it.pool.listing(), it.leader.samples.reports(now=it.now))
     after = carry_on_launch(before, world, it.settings, Moment(now_at=it.now, elapsed_s=30.0)).state
     assert [each.sfu for each in after.newcomers] == [*(each.sfu for each in waiting[1:]), it.done("launch")[0].node]

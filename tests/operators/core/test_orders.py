@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from operators.core.orders import Answer, progress, touched
+from operators.core.orders import CommandAnswer, progress, touched
 from shared.records import CommandVerb, Drain, ExitScope, SfuState
 
 ONLINE = SfuState(address="ws://a", sfu="a", version="v1")
@@ -17,30 +17,30 @@ ENDING = SfuState(address="ws://a", sfu="a", status="TERMINATING", drain=Drain(c
 @pytest.mark.parametrize(
     ("verb", "state", "answer"),
     [
-        (CommandVerb.CORDON, ONLINE, Answer.WAITING),
-        (CommandVerb.CORDON, HELD, Answer.DONE),
-        (CommandVerb.CORDON, SIGTERMED, Answer.DONE),
-        (CommandVerb.DRAIN, ONLINE, Answer.WAITING),
-        (CommandVerb.DRAIN, HELD, Answer.WAITING),
-        (CommandVerb.DRAIN, DRAINING, Answer.DONE),
-        (CommandVerb.DRAIN, ENDING, Answer.DONE),
-        (CommandVerb.DRAIN, None, Answer.DONE),
-        (CommandVerb.UNCORDON, HELD, Answer.WAITING),
-        (CommandVerb.UNCORDON, ONLINE, Answer.DONE),
-        (CommandVerb.UNCORDON, SIGTERMED, Answer.REFUSED),
-        (CommandVerb.UNCORDON, ENDING, Answer.REFUSED),
-        (CommandVerb.UNCORDON, None, Answer.REFUSED),
+        (CommandVerb.CORDON, ONLINE, CommandAnswer.WAITING),
+        (CommandVerb.CORDON, HELD, CommandAnswer.DONE),
+        (CommandVerb.CORDON, SIGTERMED, CommandAnswer.DONE),
+        (CommandVerb.DRAIN, ONLINE, CommandAnswer.WAITING),
+        (CommandVerb.DRAIN, HELD, CommandAnswer.WAITING),
+        (CommandVerb.DRAIN, DRAINING, CommandAnswer.DONE),
+        (CommandVerb.DRAIN, ENDING, CommandAnswer.DONE),
+        (CommandVerb.DRAIN, None, CommandAnswer.DONE),
+        (CommandVerb.UNCORDON, HELD, CommandAnswer.WAITING),
+        (CommandVerb.UNCORDON, ONLINE, CommandAnswer.DONE),
+        (CommandVerb.UNCORDON, SIGTERMED, CommandAnswer.REFUSED),
+        (CommandVerb.UNCORDON, ENDING, CommandAnswer.REFUSED),
+        (CommandVerb.UNCORDON, None, CommandAnswer.REFUSED),
     ],
 )
 def test_a_command_is_followed_when_the_state_says_so(
-    verb: CommandVerb, state: SfuState | None, answer: Answer
+    verb: CommandVerb, state: SfuState | None, answer: CommandAnswer
 ) -> None:
     assert progress(verb, state).answer is answer
 
 
 def test_a_status_of_a_newer_version_is_not_taken_for_a_cordon() -> None:
     newer = SfuState(address="ws://a", sfu="a", status="HIBERNATING")
-    assert progress(CommandVerb.CORDON, newer).answer is Answer.WAITING
+    assert progress(CommandVerb.CORDON, newer).answer is CommandAnswer.WAITING
 
 
 def test_a_forced_exit_touches_only_cordoned_sfus_in_scope() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from control.core.autoscaler import Cordon, Launch, Terminate, Uncordon
+from control.core.autoscaler import Launch, LeaseCordon, TakeBack, Terminate
 from control.core.autoscaler.line import effect_line, tick_line
 from operators.core.scaling_view import leader_words, load_words, node_words, plan_words, record_figures, streak_words
 from shared.scaling_records import Launching, Removing, ScaleAction, ScalingFigures, ScalingRecord, ScalingState
@@ -70,8 +70,8 @@ def test_the_tick_line_of_a_blind_pool_says_unknown() -> None:
 
 def test_each_effect_has_a_line() -> None:
     assert effect_line(Launch(request="7-1")) == "[pool] launch request=7-1"
-    assert effect_line(Cordon(sfu="s", node="n", streams=3)) == "[drain] cordon node=n sfu=s streams=3"
-    assert effect_line(Cordon(sfu="s", node="n", renewal=True)) == "[drain] renew node=n sfu=s"
-    assert effect_line(Uncordon(sfu="s", node="n")) == "[drain] uncordon node=n sfu=s"
+    assert effect_line(LeaseCordon(sfu="s", node="n", streams=3)) == "[drain] cordon node=n sfu=s streams=3"
+    assert effect_line(LeaseCordon(sfu="s", node="n", renewal=True)) == "[drain] renew node=n sfu=s"
+    assert effect_line(TakeBack(sfu="s", node="n")) == "[drain] uncordon node=n sfu=s"
     ended = effect_line(Terminate(node="n", sfu="s", streams=0, egress_bps=0.0))
     assert ended == "[pool] terminate node=n sfu=s streams=0 egress_bps=0"

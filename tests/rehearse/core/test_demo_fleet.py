@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from rehearse.core.demo_fleet import DRAIN_MAX_S, NODES_PER_DRAIN, WARM_AFTER_S, DemoFleet, Step
+from rehearse.core.demo_fleet import DRAIN_MAX_S, NODES_PER_DRAIN, WARM_AFTER_S, DemoFleet, DemoStep
 from shared.records import CommandVerb, SfuCommand, SfuState, SfuStatus, status_of
 
 
@@ -14,7 +14,7 @@ def fleet(sfus: int = 40, seed: int = 1) -> DemoFleet:
     return DemoFleet(sfus=sfus, rng=random.Random(seed), now=0.0, epoch=7)
 
 
-def run(demo: DemoFleet, *, begin: float, end: float, every: float = 2.0) -> list[Step]:
+def run(demo: DemoFleet, *, begin: float, end: float, every: float = 2.0) -> list[DemoStep]:
     steps, now = [], begin
     while now < end:
         steps.append(demo.step(now=now))
@@ -30,7 +30,7 @@ def online(demo: DemoFleet) -> str:
     return next(sfu.sfu for sfu in demo.sfus.values() if sfu.drain is None and not sfu.warming)
 
 
-def state(step: Step, sfu: str) -> SfuState:
+def state(step: DemoStep, sfu: str) -> SfuState:
     return next(state for state in step.states if state.sfu == sfu)
 
 

@@ -7,10 +7,21 @@ import pytest
 from rich.console import Console
 
 from cli.report import report_table
-from rehearse.core.rehearsal import Ending, Failure, Gaps, Kind, Report, Scale, advice, counted, summarize, verdict
+from rehearse.core.rehearsal import (
+    Ending,
+    Failure,
+    LongestGaps,
+    RehearsalKind,
+    RehearsalReport,
+    Scale,
+    advice,
+    counted,
+    summarize,
+    verdict,
+)
 from shared.records import DrainReport
 
-GOOD = Gaps(audio_ms=40.0, video_ms=66.7)
+GOOD = LongestGaps(audio_ms=40.0, video_ms=66.7)
 SCALE = Scale(bots=4, rooms=1, sfus=2, routers=2, seed=1)
 
 
@@ -25,7 +36,7 @@ def ending(*players: str) -> Ending:
 
 
 def test_everybody_moved_within_the_bounds_passes() -> None:
-    report = summarize(Kind.DRAIN, [ending("a", "b")], gaps=GOOD, failures=[], scale=SCALE)
+    report = summarize(RehearsalKind.DRAIN, [ending("a", "b")], gaps=GOOD, failures=[], scale=SCALE)
     assert report.passed
     assert report.players_moved == 2
     assert report.players_stayed == 0
@@ -35,7 +46,7 @@ def test_everybody_moved_within_the_bounds_passes() -> None:
 
 
 def test_the_keys_that_scripts_rely_on_are_there() -> None:
-    report = summarize(Kind.DRAIN, [ending("a")], gaps=GOOD, failures=[], scale=SCALE)
+    report = summarize(RehearsalKind.DRAIN, [ending("a")], gaps=GOOD, failures=[], scale=SCALE)
     assert {
         "players_moved",
         "players_stayed",
@@ -50,21 +61,21 @@ def test_the_keys_that_scripts_rely_on_are_there() -> None:
         "producers_at_exit",
         "consumers_at_exit",
     } <= set(msgspec.json.decode(msgspec.json.encode(report)))
-    assert msgspec.json.decode(msgspec.json.encode(report), type=Report) == report
+    assert msgspec.json.decode(msgspec.json.encode(report), type=RehearsalReport) == report
 
 
 @pytest.mark.parametrize(
     ("gaps", "stall_ms", "told"),
     [
-        (Gaps(audio_ms=64.0, video_ms=40.0), 63.0, True),
-        (Gaps(audio_ms=40.0, video_ms=90.0), 20.0, True),
-        (Gaps(audio_ms=64.0, video_ms=40.0), 3.0, False),
-        (Gaps(audio_ms=64.0, video_ms=40.0), None, False),
+        (LongestGaps(audio_ms=64.0, video_ms=40.0), 63.0, True),
+        (LongestGaps(audio_ms=40.0, video_ms=90.0), 20.0, True),
+        (LongestGaps(audio_ms=64.0, video_ms=40.0), 3.0, False),
+        (LongestGaps(audio_ms=64.0, video_ms=40.0), None, False),
         (GOOD, 63.0, False),
     ],
 )
-def test_gaps_on_a_busy_machine_come_with_advice(gaps: Gaps, stall_ms: float | None, told: bool) -> None:
-    report = summarize(Kind.DRAIN, [ending("a")], gaps=gaps, failures=[], scale=SCALE, stall_ms=stall_ms)
+def test_gaps_on_a_busy_machine_come_with_advice(gaps: LongestGaps, stall_ms: float | None, told: bool) -> None:
+    report = summarize(RehearsalKind.DRAIN, [ending("a")], gaps=gaps, failures=[], scale=SCALE, stall_ms=stall_ms)
     console = Console(width=200, record=True)
     console.print(report_table(report))
     shown = f"it kept an idle process waiting for {stall_ms:.0f} ms" if stall_ms else "an idle process"
@@ -74,7 +85,7 @@ def test_gaps_on_a_busy_machine_come_with_advice(gaps: Gaps, stall_ms: float | N
 def test_what_is_no_gap_is_not_laid_on_the_machine() -> None:
     cut = ending("a")
     cut.exit_code = 1
-    report = summarize(Kind.DRAIN, [cut], gaps=GOOD, failures=[], scale=SCALE, stall_ms=63.0)
+    report = summarize(RehearsalKind.DRAIN, [cut], gaps=GOOD, failures=[], scale=SCALE, stall_ms=63.0)
     assert not report.passed
     assert advice(report) == ""
 
@@ -88,24 +99,24 @@ def test_a_told_time_is_the_first_one() -> None:
 @pytest.mark.parametrize(
     ("gaps", "word"),
     [
-        (Gaps(audio_ms=40.1, video_ms=30.0), "audio"),
-        (Gaps(audio_ms=20.0, video_ms=67.0), "video"),
-        (Gaps(audio_ms=None, video_ms=30.0), "no receiver"),
+        (LongestGaps(audio_ms=40.1, video_ms=30.0), "audio"),
+        (LongestGaps(audio_ms=20.0, video_ms=67.0), "video"),
+        (LongestGaps(audio_ms=None, video_ms=30.0), "no receiver"),
     ],
 )
-def test_a_gap_beyond_the_bounds_is_a_cut(gaps: Gaps, word: str) -> None:
-    cut = verdict(Kind.DRAIN, [ending("a")], gaps=gaps, failures=[])
+def test_a_gap_beyond_the_bounds_is_a_cut(gaps: LongestGaps, word: str) -> None:
+    cut = verdict(RehearsalKind.DRAIN, [ending("a")], gaps=gaps, failures=[])
     assert [sentence for sentence in cut if word in sentence]
 
 
 def test_a_failed_connection_is_a_cut() -> None:
-    assert verdict(Kind.ROLL, [ending("a")], gaps=GOOD, failures=[Failure("a", "b", "x")])
+    assert verdict(RehearsalKind.ROLL, [ending("a")], gaps=GOOD, failures=[Failure("a", "b", "x")])
 
 
 def test_a_visit_to_an_sfu_that_was_ended_by_force_is_no_failure_of_its_own() -> None:
     failures = [Failure("a", "sfu-1", "unreachable"), Failure("a", "sfu-2", "unreachable")]
-    assert counted(Kind.EXIT, [ending("a")], failures) == failures[1:]
-    assert counted(Kind.ROLL, [ending("a")], failures) == failures
+    assert counted(RehearsalKind.EXIT, [ending("a")], failures) == failures[1:]
+    assert counted(RehearsalKind.ROLL, [ending("a")], failures) == failures
 
 
 def test_an_eviction_is_a_cut_in_a_drain_but_what_a_forced_exit_is_for() -> None:
@@ -115,9 +126,9 @@ def test_an_eviction_is_a_cut_in_a_drain_but_what_a_forced_exit_is_for() -> None
     made.on_rejoined("a", at=13.0)
     made.ordered = 12.0
     made.report = DrainReport(sfu="sfu-1", outcome="forced", evicted=1, producers_at_exit=2)
-    assert verdict(Kind.DRAIN, [made], gaps=GOOD, failures=[])
-    assert verdict(Kind.EXIT, [made], gaps=Gaps(audio_ms=900.0, video_ms=900.0), failures=[]) == []
-    report = summarize(Kind.EXIT, [made], gaps=GOOD, failures=[], scale=SCALE)
+    assert verdict(RehearsalKind.DRAIN, [made], gaps=GOOD, failures=[])
+    assert verdict(RehearsalKind.EXIT, [made], gaps=LongestGaps(audio_ms=900.0, video_ms=900.0), failures=[]) == []
+    report = summarize(RehearsalKind.EXIT, [made], gaps=GOOD, failures=[], scale=SCALE)
     assert (report.players_stayed, report.players_evicted, report.players_rejoined) == (1, 1, 1)
     assert report.exit_order_to_last_rejoin_s == pytest.approx(1.0)
     assert report.producers_at_exit == 2
@@ -129,7 +140,7 @@ def test_a_forced_exit_must_be_rejoined_soon_and_by_everybody() -> None:
     made.ordered = 12.0
     made.told = {"a": 10.1, "b": 10.1}
     made.on_rejoined("a", at=17.5)
-    cut = " / ".join(verdict(Kind.EXIT, [made], gaps=GOOD, failures=[]))
+    cut = " / ".join(verdict(RehearsalKind.EXIT, [made], gaps=GOOD, failures=[]))
     assert "b did not come back" in cut
     assert "a took more than 5 s" in cut
 
@@ -138,25 +149,25 @@ def test_a_forced_exit_must_be_rejoined_soon_and_by_everybody() -> None:
 def test_an_sfu_must_end_with_status_0(code: int | None, word: str) -> None:
     made = ending("a")
     made.exit_code = code
-    assert any(word in sentence for sentence in verdict(Kind.DRAIN, [made], gaps=GOOD, failures=[]))
+    assert any(word in sentence for sentence in verdict(RehearsalKind.DRAIN, [made], gaps=GOOD, failures=[]))
 
 
 def test_a_player_that_was_never_told_or_a_missing_report_is_a_cut() -> None:
     made = ending("a")
     made.told.clear()
     made.report = None
-    cut = " / ".join(verdict(Kind.DRAIN, [made], gaps=GOOD, failures=[]))
+    cut = " / ".join(verdict(RehearsalKind.DRAIN, [made], gaps=GOOD, failures=[]))
     assert "never heard" in cut
     assert "no drain report" in cut
 
 
 def test_a_rehearsal_in_which_nothing_ended_does_not_pass() -> None:
-    assert verdict(Kind.ROLL, [], gaps=GOOD, failures=[]) == ["no SFU ended"]
+    assert verdict(RehearsalKind.ROLL, [], gaps=GOOD, failures=[]) == ["no SFU ended"]
 
 
 def test_an_sfu_that_never_ended_has_no_time_to_exit() -> None:
     made = ending("a")
     made.ended = made.exit_code = None
-    report = summarize(Kind.DRAIN, [made], gaps=GOOD, failures=[], scale=SCALE)
+    report = summarize(RehearsalKind.DRAIN, [made], gaps=GOOD, failures=[], scale=SCALE)
     assert report.cordon_to_exit_s is None
     assert not report.passed

@@ -13,13 +13,13 @@ import pytest
 from cli.output import out
 from cli.scale_plot import check_plot, plot_scale
 from cli.scale_report import scale_report
-from control.core.autoscaler import Cordon, Decision, Launch, Terminate
+from control.core.autoscaler import Launch, LeaseCordon, Terminate, TickDecision
 from control.core.autoscaler.line import effect_line, tick_line
-from rehearse.core.crowd_view import Moved
-from rehearse.core.rehearsal import Failure, Gaps
+from rehearse.core.crowd_view import BotMoved
+from rehearse.core.rehearsal import Failure, LongestGaps
 from rehearse.core.scale.log import LogLine, merged, read_log
 from rehearse.core.scale.pattern import first_missing, placed_on_cordoned, scale_in, scale_out
-from rehearse.core.scale.plan import PAIR, STREAM_CEILING, TRIO, Plan
+from rehearse.core.scale.plan import PAIR, STREAM_CEILING, TRIO, ScalePlan
 from rehearse.core.scale.rehearsal import ScaleReport, Setting, summarize
 from rehearse.core.scale.replay import Replay, TickSeen, replay
 from rehearse.core.scale.seen import Seen
@@ -30,14 +30,14 @@ from shared.records import DrainReport, LoadParts, SfuState
 from shared.scaling_records import ScaleAction, ScalingFigures, ScalingRecord, ScalingState
 
 BEGAN = datetime(2026, 3, 1, 12, 0, 0)
-SETTINGS = Plan(nodes=2).settings()
+SETTINGS = ScalePlan(nodes=2).settings()
 NEW, OLD, OTHER = "sfu-new", "sfu-old", "sfu-other"
 
 
 def tick(action: ScaleAction = ScaleAction.NONE, reason: str = "within-limits", **figures: object) -> str:
     """A tick's line as the controller writes it."""
     known = {"out_window": 5, "quiet_needed": 20, "mean_load": 0.5, "mean_cpu": 0.02, "binding": "streams"}
-    decision = Decision(
+    decision = TickDecision(
         action=action,
         reason=reason,
         state=ScalingState(),
@@ -69,7 +69,7 @@ def story() -> list[tuple[str, str]]:
         tick(quiet_ticks=0),
         *(tick(quiet_ticks=quiet) for quiet in range(1, 20)),
         tick(ScaleAction.SCALE_IN, "quiet", quiet_ticks=20),
-        effect_line(Cordon(node=OLD, sfu=OLD, streams=4)),
+        effect_line(LeaseCordon(node=OLD, sfu=OLD, streams=4)),
     ]
     skipped = [("router-2", place("late", OTHER, rejected=f"{OLD}:cordoned"))]
     ended = effect_line(Terminate(node=OLD, sfu=OLD, streams=0, egress_bps=0.0))
@@ -110,14 +110,14 @@ def seen() -> Seen:
             record(ScaleAction.TERMINATED, "empty", OLD),
         ],
         ticks=ticks(streams=0.75, cpu=0.05),
-        moves=[Moved("bot-1", "lobby", OLD, OTHER, 84.5), Moved("bot-2", "lobby", OLD, OTHER, 84.8)],
+        moves=[BotMoved("bot-1", "lobby", OLD, OTHER, 84.5), BotMoved("bot-2", "lobby", OLD, OTHER, 84.8)],
         on_victim=frozenset({"bot-1", "bot-2"}),
         last_report=SfuState(
             address="", sfu=OLD, players=0, producers=0, load_parts=LoadParts(streams=0, egress_bps=0.0)
         ),
         drain=DrainReport(sfu=OLD, outcome="empty"),
         gone=True,
-        gaps=Gaps(audio_ms=30.0, video_ms=60.0, frame_ms=50.0),
+        gaps=LongestGaps(audio_ms=30.0, video_ms=60.0, frame_ms=50.0),
     )
 
 
@@ -130,7 +130,7 @@ def judged(what: Seen) -> ScaleReport:
 
 @pytest.mark.parametrize("nodes", [2, 3, 8])
 def test_a_pair_a_node_is_quiet_and_three_are_hot(nodes: int) -> None:
-    settings = Plan(nodes=nodes).settings()
+    settings = ScalePlan(nodes=nodes).settings()
     each = {players: 2 * players * (players - 1) / STREAM_CEILING for players in (PAIR, TRIO)}
     assert each[PAIR] < settings.scale_in_at - 0.04
     assert each[TRIO] > settings.scale_out_at + 0.04
@@ -139,14 +139,14 @@ def test_a_pair_a_node_is_quiet_and_three_are_hot(nodes: int) -> None:
 
 
 def test_cooldown_and_ticks_are_compressed_alike() -> None:
-    settings = Plan(tick_s=0.5).settings()
+    settings = ScalePlan(tick_s=0.5).settings()
     assert settings.cooldown_s / settings.tick_s == 300 / 30
 
 
 @pytest.mark.parametrize("bad", [{"nodes": 1}, {"nodes": 9}, {"tick_s": 0.4}, {"tick_s": 31.0}])
 def test_what_can_not_be_rehearsed_is_a_bad_setting(bad: dict[str, float]) -> None:
     with pytest.raises(BadSetting):
-        Plan(**bad)  # type: ignore[arg-type]
+        ScalePlan(**bad)  # type: ignore[arg-type]
 
 
 # --- the log ---
@@ -294,9 +294,12 @@ def busy(**figures: object) -> SfuState:
         (lambda it: replace(it, ticks=ticks(cpu=0.8)), "CPU alone would have made a scale-out at tick 4"),
         (lambda it: replace(it, ticks=ticks(streams=0.4)), "prove nothing of CPU alone"),
         (lambda it: replace(it, ticks=[]), "no tick's CPU is known"),
-        (lambda it: replace(it, gaps=Gaps()), "nothing is known of gaps"),
-        (lambda it: replace(it, gaps=Gaps(audio_ms=41.0, video_ms=20.0, frame_ms=50.0)), "silent for 41 ms"),
-        (lambda it: replace(it, gaps=Gaps(audio_ms=20.0, video_ms=101.0, frame_ms=50.0)), "stood still for 101 ms"),
+        (lambda it: replace(it, gaps=LongestGaps()), "nothing is known of gaps"),
+        (lambda it: replace(it, gaps=LongestGaps(audio_ms=41.0, video_ms=20.0, frame_ms=50.0)), "silent for 41 ms"),
+        (
+            lambda it: replace(it, gaps=LongestGaps(audio_ms=20.0, video_ms=101.0, frame_ms=50.0)),
+            "stood still for 101 ms",
+        ),
     ],
 )
 def test_each_promise_can_be_broken_and_says_how(change: Callable[[Seen], Seen], words: str) -> None:

@@ -38,7 +38,9 @@ def test_response_carries_the_source_and_only_the_right_password_reads_it() -> N
 
 
 def request(method: aioice_stun.Method, message_class: aioice_stun.Class, username: str) -> bytes:
-    message = aioice_stun.Message(method, message_class, transaction_id=b"0123456789ab", attributes={"USERNAME": username})
+    message = aioice_stun.Message(
+        method, message_class, transaction_id=b"0123456789ab", attributes={"USERNAME": username}
+    )
     return bytes(message)
 
 

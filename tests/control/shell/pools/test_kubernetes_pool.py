@@ -13,7 +13,7 @@ import pytest
 from aiohttp import web
 from kubernetes_asyncio.config import incluster_config
 
-from control.core.autoscaler.progress import Progress
+from control.core.autoscaler.progress import TickProgress
 from control.core.autoscaler.removals import sweep
 from control.core.autoscaler.world import join
 from control.core.pods import COST, REQUEST, SAFE_TO_EVICT
@@ -465,7 +465,7 @@ async def test_what_keeps_all_pods_down_and_heals_by_itself_costs_no_replica(wor
     for pod in world.kube.pods.values():
         world.kube.hold_back(pod, reason)
     found = join(await pool.list(), {})
-    swept = sweep(Progress(state=ScalingState()), found.members, spare=9)
+    swept = sweep(TickProgress(state=ScalingState()), found.members, spare=9)
     assert swept.effects == ()
     world.kube.heal()
     assert {node.phase for node in (await pool.list()).nodes} == {NodePhase.RUNNING}
