@@ -54,7 +54,7 @@ async def home_of_somebody(many: Demo) -> str:
         for room in many.router.state.rooms:
             for record in room.players.values():
                 known = many.fleet.sfus.get(record.sfu)
-                if known is not None and known.drain is None:
+                if known is not None and not known.draining:
                     return record.sfu
         await asyncio.sleep(0.1)
     raise AssertionError("no player has come in a minute")

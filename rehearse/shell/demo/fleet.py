@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from control.core.scaling_settings import ScalingSettings
 from control.shell.controller import Controller
-from rehearse.core.demo_fleet import DemoFleet, DemoStep
+from rehearse.core.demo.fleet import DemoFleet, DemoStep
 from rehearse.shell.demo.players import DemoPlayers
 from rehearse.shell.demo.pool import DemoPool
 from router.config import RouterConfig
@@ -137,6 +137,7 @@ async def _write(store: Store, step: DemoStep) -> None:
                 await store.put_sfu(state)
 
     await asyncio.gather(*(put(state) for state in step.states))
-    for sfu, report in zip(step.gone, step.reports, strict=True):
+    for sfu in step.gone:
         await store.remove_sfu(sfu.sfu, sfu.incarnation)
-        await store.push_drain_report(report)
+        if sfu.report is not None:
+            await store.push_drain_report(sfu.report)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from control.core.pool import Listing, NodePhase, PoolNode
-from rehearse.core.demo_fleet import DemoFleet
+from rehearse.core.demo.fleet import DemoFleet
 from shared.records import SfuStatus
 
 
@@ -27,7 +27,7 @@ class DemoPool:
                 PoolNode(
                     node=sfu.sfu,
                     sfu=sfu.sfu,
-                    phase=NodePhase.ENDING if sfu.status is SfuStatus.TERMINATING else NodePhase.RUNNING,
+                    phase=NodePhase.ENDING if sfu.machine.status is SfuStatus.TERMINATING else NodePhase.RUNNING,
                     request=requests.get(sfu.sfu, ""),
                 )
                 for sfu in self._fleet.sfus.values()
@@ -42,7 +42,7 @@ class DemoPool:
         return PoolNode(node=sfu, sfu=sfu, phase=NodePhase.RUNNING, request=request)
 
     async def prefer_victim(self, node: str) -> None:
-        """Nothing: nobody else takes nodes from here."""
+        """Nothing: nothing else takes nodes from here."""
 
     async def terminate(self, node: str) -> None:
         """End it."""

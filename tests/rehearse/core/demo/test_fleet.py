@@ -6,7 +6,8 @@ import random
 
 import pytest
 
-from rehearse.core.demo_fleet import DRAIN_MAX_S, NODES_PER_DRAIN, WARM_AFTER_S, DemoFleet, DemoStep
+from rehearse.core.demo.fleet import NODES_PER_DRAIN, DemoFleet, DemoStep
+from rehearse.core.demo.sfu import BOUNDS, WARM_AFTER_S
 from shared.records import CommandVerb, SfuCommand, SfuState, SfuStatus, status_of
 
 
@@ -27,7 +28,7 @@ def command(verb: CommandVerb, sfu: str, *, number: str = "c1", lease_s: float |
 
 
 def online(demo: DemoFleet) -> str:
-    return next(sfu.sfu for sfu in demo.sfus.values() if sfu.drain is None and not sfu.warming)
+    return next(sfu.sfu for sfu in demo.sfus.values() if not sfu.draining and not sfu.warming)
 
 
 def state(step: DemoStep, sfu: str) -> SfuState:
@@ -53,7 +54,7 @@ def test_the_rollout_replaces_what_ends_and_reports_each_drain() -> None:
     steps = run(demo, begin=0.0, end=7200.0, every=10.0)
     ended = [sfu for step in steps for sfu in step.gone]
     assert ended
-    assert [report.sfu for step in steps for report in step.reports] == [sfu.sfu for sfu in ended]
+    assert all(sfu.report is not None and (sfu.report.sfu, sfu.report.cause) == (sfu.sfu, "sigterm") for sfu in ended)
     assert len(demo.sfus) == 40
     assert not {sfu.sfu for sfu in ended} & demo.sfus.keys()
 
@@ -63,7 +64,7 @@ def test_an_occupied_sfu_is_drained_first_and_does_not_end_while_it_is() -> None
     home = [sfu.sfu for sfu in demo.sfus.values() if sfu.version == "v1.8.2"][-1]
     for now in range(0, 3000, 10):
         demo.step(now=float(now), occupied=[home])
-    assert demo.sfus[home].status is SfuStatus.CORDONED
+    assert demo.sfus[home].machine.status is SfuStatus.CORDONED
     run(demo, begin=3000.0, end=3030.0)
     assert home not in demo.sfus
 
@@ -82,7 +83,7 @@ def test_operators_are_obeyed_once() -> None:
     step = demo.step(now=4.0, commands=[command(CommandVerb.DRAIN, sfu, number="c3")])
     drain = state(step, sfu).drain
     assert drain is not None
-    assert (drain.exit_when_empty, drain.drain_max_s) == (True, DRAIN_MAX_S)
+    assert (drain.exit_when_empty, drain.drain_max_s) == (True, BOUNDS.drain_max_s)
 
 
 def test_a_controllers_cordon_empties_the_sfu_and_ends_it_only_when_the_pool_does() -> None:
@@ -92,7 +93,8 @@ def test_a_controllers_cordon_empties_the_sfu_and_ends_it_only_when_the_pool_doe
     drain = state(step, sfu).drain
     assert drain is not None
     assert drain.lease_left_s == 3600.0
-    run(demo, begin=3.0, end=5000.0, every=20.0)
+    demo.step(now=3500.0, commands=[command(CommandVerb.CORDON, sfu, number="c2", lease_s=3600.0)])
+    run(demo, begin=3510.0, end=5000.0, every=20.0)
     assert sfu in demo.sfus
     demo.end(sfu, now=5000.0)
     run(demo, begin=5000.0, end=5010.0)
