@@ -9,9 +9,10 @@ import uvloop
 from cyclopts import App
 
 from bench.machine import split_cores, warnings
+from bench.plot import check_plot, draw
 from bench.relay.figures import RelayFigures
 from bench.relay.knee import Knee
-from bench.relay.plot import draw, plot_knees, plot_run, require_matplotlib
+from bench.relay.plot import plot_knees, plot_run
 from bench.relay.settings import RelaySettings
 from bench.relay.text import knee_json, knee_text, report_json, report_text
 from bench.relay.workloads import WORKLOADS, unit
@@ -80,7 +81,7 @@ def relay(workload: str = "fanout", *, settings: RelaySettings = DEFAULT) -> int
     settings.check(workload)
     require_generator()
     if settings.plot is not None:
-        require_matplotlib()
+        check_plot(settings.plot)
     # These need the generator; without it `--help` should still work.
     from bench.relay.rounds import measure_rounds, search
 

@@ -12,7 +12,7 @@ from bench.capacity.plot import plot_finding
 from bench.capacity.settings import CapacitySettings
 from bench.capacity.text import CapacityReport, caveats, ceilings, report_json, report_text, story
 from bench.machine import split_cores, warnings
-from bench.relay.plot import draw, require_matplotlib
+from bench.plot import check_plot, draw
 from cli.bench_relay import require_generator
 from cli.output import err, out, print_json, step
 from shared.errors import BadSetting
@@ -45,7 +45,7 @@ def capacity(*, settings: CapacitySettings = DEFAULT) -> int:
     settings.check()
     require_generator()
     if settings.plot is not None:
-        require_matplotlib()
+        check_plot(settings.plot)
     from bench.capacity.run import find  # needs the generator; without it `--help` should still work
 
     interface = read_interface(settings.interface or default_interface())

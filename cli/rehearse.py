@@ -9,9 +9,10 @@ from pathlib import Path
 
 from cyclopts import App
 
+from bench.plot import check_plot, draw
 from cli.output import out, print_json, step
 from cli.report import report_table
-from cli.scale_plot import check_plot, draw, plot_scale
+from cli.scale_plot import plot_scale
 from cli.scale_report import scale_report
 from localfleet.config import SMALL, FleetSize
 from rehearse.config import TWELVE, CrowdSize

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bench.relay.plot import DPI, require_matplotlib
+from bench.plot import GRID, new_figure
 from control.core.scaling_settings import ScalingSettings
 from rehearse.core.scale.rehearsal import ScaleReport
 from rehearse.core.scale.timeline import Event
-from shared.errors import BadSetting
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 MEAN, STREAMS, CPU, EGRESS = "#1f2328", "#1f6feb", "#c0392b", "#2da44e"
-CAPACITY, WARMING, DRAINING, GRID = "#8fb8f6", "#d8e6fb", "#f2c48d", "#e4e4e4"
-SUFFIXES = (".png", ".svg", ".pdf")
+CAPACITY, WARMING, DRAINING = "#8fb8f6", "#d8e6fb", "#f2c48d"
 WIDE, HIGH = 11.0, 6.0
 MARKED = {
     "launch": "launch",
@@ -33,30 +30,9 @@ NEAR_S = 2.5
 """Marks nearer to each other share one label's height."""
 
 
-def check_plot(path: Path) -> None:
-    """Before anything is run for it. Raises `BadSetting`, or `MatplotlibMissing`."""
-    require_matplotlib()
-    if path.suffix not in SUFFIXES:
-        raise BadSetting(setting="--plot", detail=f"{path} ends with none of {', '.join(SUFFIXES)}")
-    if not path.absolute().parent.is_dir():
-        raise BadSetting(setting="--plot", detail=f"{path.absolute().parent} is no directory")
-
-
-def draw(figure: Figure, path: Path) -> None:
-    """Write it. Raises `BadSetting` when it can't be written."""
-    try:
-        figure.savefig(path, dpi=DPI)
-    except OSError as error:
-        raise BadSetting(setting="--plot", detail=f"{path} can't be written: {error.strerror}") from None
-
-
 def plot_scale(report: ScaleReport) -> Figure:
     """The picture. Needs matplotlib, no display."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(WIDE, HIGH), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(wide=WIDE, high=HIGH)
     events, load, nodes = figure.subplots(3, 1, sharex=True, height_ratios=(0.7, 3, 1.2))
     figure.suptitle(
         f"{report.nodes} SFUs and one more, {report.bots} bots, a tick is {report.tick_s:g} s: "

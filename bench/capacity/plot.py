@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from bench.capacity.figures import MAX_LOSS, MAX_P99_MS, EndReason
 from bench.capacity.text import CapacityReport, reason_text
-from bench.relay.plot import BAD, FLOOR, MOST_SHOWN, dress, legend, new_figure
+from bench.plot import BAD, FLOOR, MOST_SHOWN, OURS, dress, legend, new_figure
 from shared.load import CPU_GUARD
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-OURS, GOOD = "#1f6feb", "#2e8b57"
+GOOD = "#2e8b57"
 _BROKE = {EndReason.GENERATOR: "the generator's limit"}
 """What the broken size is called; otherwise it is where the SFU broke."""
 

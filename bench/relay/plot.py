@@ -4,49 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bench.plot import BAD, FLOOR, MOST_SHOWN, OURS, dress, legend, new_figure
 from bench.relay.figures import BUCKET_BEGINS, Histogram, RelayFigures
 from bench.relay.knee import MAX_LOSS, MAX_P99_MS, Knee
-from shared.errors import SluiceError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-COLORS = ("#1f6feb", "#d1731f")
+COLORS = (OURS, "#d1731f")
 """Ours, and the other server's."""
-
-USER, SYSTEM, FLOOR, BAD, GRID = "#8fb8f6", "#1f4e9c", "#7a7a7a", "#c0392b", "#e4e4e4"
+USER, SYSTEM = "#8fb8f6", "#1f4e9c"
 BIN_GROWTH = 1.1
-MOST_SHOWN = 4
-"""Times its objective: what a delay axis shows at most."""
-
-WIDE, HIGH, DPI = 10.5, 4.6, 130
-
-
-class MatplotlibMissing(SluiceError):
-    """`--plot` needs it."""
-
-    code = "matplotlib-missing"
-
-    def sentence(self) -> str:
-        return "`--plot` needs matplotlib: pip install 'sluice[plot]', or `pip install matplotlib`"
-
-
-def require_matplotlib() -> None:
-    """Raises `MatplotlibMissing`."""
-    try:
-        import_module("matplotlib")
-    except ImportError:
-        raise MatplotlibMissing from None
-
-
-def draw(figure: Figure, path: Path) -> None:
-    """Raises `OSError` when it can't be written."""
-    figure.savefig(path, dpi=DPI)
 
 
 def plot_run(servers: Sequence[RelayFigures]) -> Figure:
@@ -112,16 +83,6 @@ def plot_knees(workload: str, unit: str, knees: Sequence[tuple[str, Knee]]) -> F
     return figure
 
 
-def new_figure(*, high: float = HIGH) -> Figure:
-    """Drawn by Agg: no display is needed."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(WIDE, high), layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure
-
-
 def _delays(axes: Axes, figures: RelayFigures, color: str) -> None:
     if figures.delays:
         shares, edges = rebinned(figures.delays)
@@ -165,17 +126,3 @@ def _cpu(axes: Axes, servers: Sequence[RelayFigures]) -> None:
     dress(axes, "", "CPU per forwarded packet [us]")
     axes.margins(x=0.4, y=0.15)
     legend(axes)
-
-
-def legend(axes: Axes) -> None:
-    """Above the axes, where nothing is drawn."""
-    axes.legend(frameon=False, fontsize=8, loc="lower left", bbox_to_anchor=(-0.02, 0.99), ncols=6)
-
-
-def dress(axes: Axes, x: str, y: str) -> None:
-    """Labels, a light grid, and no frame."""
-    axes.set_xlabel(x)
-    axes.set_ylabel(y)
-    axes.grid(axis="y", color=GRID, linewidth=0.8)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)

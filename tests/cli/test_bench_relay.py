@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from bench.plot import draw
 from bench.relay.knee import KneeStep, judge, knee_of
 from bench.relay.peers import PeerMissing, peer_named
-from bench.relay.plot import draw, plot_knees, plot_run, rebinned
+from bench.relay.plot import plot_knees, plot_run, rebinned
 from bench.relay.settings import RelaySettings
 from bench.relay.workloads import BURST, SMALL_BURST, WORKLOADS, unit, webcam
 from cli import bench_relay as relay

@@ -13,7 +13,7 @@ from cyclopts import App
 from bench.capacity.file import MARK, check_target, write
 from bench.capacity.plot import plot_finding
 from bench.capacity.text import ceilings, report_json, report_text, story
-from bench.relay.plot import draw
+from bench.plot import draw
 from cli.environment import every_setting
 from control.core.scaling_settings import read_settings
 from sfu.config import SfuConfig

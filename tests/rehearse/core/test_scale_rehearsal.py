@@ -10,8 +10,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from bench.plot import check_plot
 from cli.output import out
-from cli.scale_plot import check_plot, plot_scale
+from cli.scale_plot import plot_scale
 from cli.scale_report import scale_report
 from control.core.autoscaler import Launch, LeaseCordon, Terminate, TickDecision
 from control.core.autoscaler.line import effect_line, tick_line
