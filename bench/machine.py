@@ -25,7 +25,7 @@ class Cores:
 
     @property
     def both(self) -> frozenset[int]:
-        """All of the machine's when nobody is pinned."""
+        """All of the machine's when no process is pinned."""
         pinned = {core for core in (self.server, self.generator) if core is not None}
         return frozenset(pinned or range(os.cpu_count() or 1))
 
@@ -37,7 +37,7 @@ def split_cores() -> Cores:
 
 
 def busy_seconds(cores: Collection[int]) -> float:
-    """CPU that anybody has spent on these cores since the machine's start, in steps of 10 ms (`/proc/stat`)."""
+    """CPU that all programs have spent on these cores since the machine's start, in steps of 10 ms (`/proc/stat`)."""
     tick = os.sysconf("SC_CLK_TCK")
     busy = 0
     for line in Path("/proc/stat").read_text().splitlines():

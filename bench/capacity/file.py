@@ -8,7 +8,7 @@ from pathlib import Path
 from shared.errors import BadSetting
 
 MARK = "# Ceilings of an SFU, found by `sluice capacity`"
-"""The first line: a file that begins otherwise is somebody's own, and is not written over."""
+"""The first line: a file that begins otherwise was not written by us, and is not overwritten."""
 
 
 def env_text(values: Mapping[str, float], story: Sequence[str]) -> str:
@@ -19,7 +19,7 @@ def env_text(values: Mapping[str, float], story: Sequence[str]) -> str:
 
 
 def toml_text(values: Mapping[str, float], story: Sequence[str]) -> str:
-    """For the autoscaler: lines of its file, and a whole file by itself."""
+    """For the autoscaler: lines of its file, and a whole file on its own."""
     return _text(
         story,
         "copy into the autoscaler's file, above its tables",
@@ -32,7 +32,7 @@ FORMS: Mapping[str, Callable[[Mapping[str, float], Sequence[str]], str]] = {".en
 
 
 def check_target(path: Path) -> None:
-    """Raises `BadSetting` when the file has no form, is somebody else's, or can't be written. Changes nothing."""
+    """Raises `BadSetting` when the file has no form, was not written by us, or can't be written. Changes nothing."""
     if path.suffix not in FORMS:
         raise BadSetting(setting="--out", detail=f"{path} must end in {' or '.join(FORMS)}: the suffix is the form")
     first = check_writable(path, setting="--out")

@@ -13,7 +13,7 @@ SHARE = 0.7
 """Of the interface: the egress ceiling (A2)."""
 
 ASSUMED_MBPS = 1000.0
-"""Where nobody knows the interface's speed."""
+"""Used where the interface's speed is not known."""
 
 NET = Path("/sys/class/net")
 
@@ -42,7 +42,7 @@ class Egress:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Host:
-    """For whoever reads the figures later."""
+    """For the reader of the figures."""
 
     cpu: str
     cores: int

@@ -14,7 +14,7 @@ from bench.relay.settings import PROFILES
 
 
 async def find(settings: CapacitySettings, cores: Cores, *, say: Say) -> Finding:
-    """Raises `NothingHeld`, and `FleetFailed` when the SFU does not run or takes nobody."""
+    """Raises `NothingHeld`, and `FleetFailed` when the SFU does not run or admits no player."""
 
     async def probe(streams: int) -> StepFigures:
         return await measure_step(settings, streams, cores, say=say)

@@ -30,7 +30,7 @@ from shared.rtc.srtp import SrtpProfile
 
 NAME = "sfu"
 NO_ROUTER = "ws://127.0.0.1:9"
-"""The discard port: nobody is there. An SFU serves players without its routers."""
+"""The discard port: nothing listens there. An SFU serves players without its routers."""
 
 MANY = 1_000_000
 GOODBYE_S = 5.0
@@ -138,7 +138,7 @@ class RealSfu:
     async def publish(
         self, number: int, *, room: int, fingerprint: Fingerprint, tracks: Sequence[OfferedTrack]
     ) -> TransportAnswer:
-        """A player of its own: whoever talks and listens is two here."""
+        """A player of its own: one that talks and listens counts as two here."""
         player = await self._enter(number, room)
         named = [(f"{number}-{track.mid}", track) for track in tracks]
         self._published[number] = [name for name, _ in named]
@@ -180,7 +180,7 @@ class RealSfu:
         if self._http is not None:
             await self._http.close()
         if program is not None:
-            await program.child.stop(number=signal.SIGKILL, within_s=GOODBYE_S)  # nobody's call hangs on it
+            await program.child.stop(number=signal.SIGKILL, within_s=GOODBYE_S)  # no call depends on it
         with contextlib.suppress(OSError):
             shutil.rmtree(self._logs)
 

@@ -28,7 +28,7 @@ class Generator:
         """`(destination host, datagram)` of what came that is no media, and of the watched subscribers' media."""
 
     def add_publisher(self, host: int, server: tuple[str, int], keys: SrtpKeys) -> int:
-        """Whoever sends from `host` to `server`; its number for `add_track`."""
+        """A sender from `host` to `server`; returns its number for `add_track`."""
 
     def add_track(
         self,

@@ -36,7 +36,7 @@ class JanusApi:
         self._up: dict[int, asyncio.Event] = {}
         self._session = 0
         self.lost: Counter[str] = Counter()
-        """What Janus gave up by itself, by its reason; empty when all went well."""
+        """What Janus gave up on its own, by its reason; empty when all went well."""
         self._tasks = [asyncio.create_task(self._read()), asyncio.create_task(self._keep_alive())]
 
     @classmethod

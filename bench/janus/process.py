@@ -23,7 +23,7 @@ from bench.stats import resident_bytes
 from shared.errors import SluiceError
 
 PORTS = (20_000, 31_999)
-"""UDP ports, one for each PeerConnection; below the range that Linux gives out by itself (32768 and up)."""
+"""UDP ports, one for each PeerConnection; below the range that Linux gives out (32768 and up)."""
 
 REMEDY = "apt-get install --no-install-recommends janus"
 START_TIMEOUT_S = 20.0

@@ -120,7 +120,7 @@ class JanusPeer:
         await self._running().detach(self._handles.pop(number))
 
     async def stats(self) -> PeerStats:
-        """Raises `JanusFailed` when Janus is gone. `drops` counts the connections that it gave up by itself."""
+        """Raises `JanusFailed` when Janus is gone. `drops` counts the connections that it gave up on its own."""
         api = self._running()
         assert self._process is not None
         cpu = self._process.cpu()

@@ -41,7 +41,7 @@ class Reading:
     generator_s: float
     """CPU of the generator's process."""
     busy_s: float
-    """CPU that anybody spent on the cores in use."""
+    """CPU that all programs spent on the cores in use."""
     overrun: int = 0
     """Datagrams that found the generator's socket full."""
 
@@ -97,14 +97,14 @@ class RelayFigures:
 
 
 def loss(before: FlowCounts, after: FlowCounts, wanted: Sequence[Collection[int]]) -> float:
-    """Of the subscribers whose tracks (by SSRC) are `wanted`, by number; 1 when nothing was sent to anybody."""
+    """Of the subscribers whose tracks (by SSRC) are `wanted`, by number; 1 when nothing was sent."""
     fresh = [0] * len(wanted)
     for sign, traffic in ((-1, before), (1, after)):
         for subscriber, _, _, _, _, packets in traffic.flows:
             if subscriber < len(wanted):
                 fresh[subscriber] += sign * packets
     expected = [sum(after.sent[ssrc] - before.sent[ssrc] for ssrc in ssrcs) for ssrcs in wanted]
-    # Nobody's surplus, whatever it is, makes up for what another lacks.
+    # One subscriber's surplus does not make up for what another lacks.
     missing = sum(max(0, due - got) for due, got in zip(expected, fresh, strict=True))
     return missing / sum(expected) if any(expected) else 1.0
 
@@ -193,7 +193,7 @@ def _packets_per_send(first: PeerStats, last: PeerStats) -> float | None:
 
 
 def median(rounds: Sequence[RelayFigures]) -> RelayFigures:
-    """Of each figure by itself; words, drops and histograms are those of the round with the median CPU per packet.
+    """Of each figure separately; words, drops and histograms are those of the round with the median CPU per packet.
 
     User and system time are parts of that median, divided as those of all rounds together are: their own medians would
     not add up to it.

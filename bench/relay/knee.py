@@ -11,7 +11,7 @@ from bench.relay.figures import RelayFigures
 
 MAX_LOSS = 0.001
 MAX_P99_MS = 3.0
-"""What an SFU promises: nobody sees either."""
+"""What an SFU promises: no player notices either."""
 
 GROWTH = 1.5
 CLOSE_ENOUGH = 0.05
@@ -110,7 +110,7 @@ def next_size(tried: Mapping[int, bool], *, start: int, most: int) -> int | None
 async def find_knee(
     probe: Callable[[int], Awaitable[RelayFigures]], *, start: int, most: int, on_step: Callable[[KneeStep], None]
 ) -> Knee:
-    """Try sizes from `start` to `most`. A broken one must break twice: a run may meet somebody else's work."""
+    """Try sizes from `start` to `most`. A broken one must break twice: other programs may disturb a run."""
     steps: dict[int, KneeStep] = {}
     while (
         size := next_size({at: step.broken is None for at, step in steps.items()}, start=start, most=most)

@@ -38,7 +38,7 @@ WARM_UP_JOINS = 2
 """`churn` warms up with so many times the joins that are measured: an interpreter's memory takes a while to settle."""
 
 STAY_S = 0.02
-"""How long somebody who joins in `churn` stays."""
+"""How long a subscriber who joins in `churn` stays."""
 
 SAY_EVERY_S = 2.0
 FIRST_SSRC = 1000
@@ -82,7 +82,7 @@ class RunSettings:
 
 
 Ask = Callable[[Fingerprint], Awaitable[TransportAnswer]]
-"""How somebody is made known to the server."""
+"""How a client is made known to the server."""
 
 
 class Run:

@@ -114,7 +114,7 @@ class CrowdView:
                 self._rejoined(bot, at=at)
 
     def _leave(self, bot: BotSeen, publications: object) -> None:
-        """Nobody has to hear it any more."""
+        """It need not be heard any more."""
         self.left.add(bot.bot)
         del self.bots[bot.bot]
         self._ended |= {str(each) for each in publications} if isinstance(publications, list) else set()

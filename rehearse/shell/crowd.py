@@ -90,7 +90,7 @@ class Crowd:
         await self.tell(cmd="mark")
 
     async def stay_all(self) -> None:
-        """Every bot is in a conversation away from its desk, so that none moves by itself."""
+        """Every bot is in a conversation away from its desk, so that none moves on its own."""
         await self.tell(cmd="presence", bot="*", at_desk=False, in_conversation=True)
 
     async def measured(self) -> tuple[LongestGaps, list[Failure]]:

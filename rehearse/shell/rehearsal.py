@@ -104,7 +104,7 @@ def check(size: FleetSize, crowd: CrowdSize) -> None:
     if size.sfus < 2:
         raise BadSetting(setting="--sfus", detail="must be at least 2: players need somewhere to go")
     if crowd.bots < 2:
-        raise BadSetting(setting="--bots", detail="must be at least 2: somebody has to hear somebody")
+        raise BadSetting(setting="--bots", detail="must be at least 2: each bot needs another one to hear")
     if not 1 <= crowd.rooms <= crowd.bots // 2:
         most = crowd.bots // 2
         detail = f"must be 1 to {most}, so that each has two or more of the {crowd.bots} --bots"

@@ -47,7 +47,7 @@ cdef struct Receiving:
     Waiting *raws
     int raw_count
     int64_t overflown           # datagrams for Python that found its queue full
-    int64_t foreign             # media for nobody, or of a stream too many
+    int64_t foreign             # media that no client expects, or of a stream too many
     Sending *sending            # whose frames the arrivals are of
     int64_t delays[DELAYS]
     int64_t untimed             # packets whose RTP timestamp is not their publisher's

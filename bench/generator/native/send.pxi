@@ -12,12 +12,12 @@ cdef enum:
     TAIL = 8                    # "body" and a counter, which the receiving side checks
     KEY_EVERY = 30              # frames
     LATE_NS = 2000000           # a frame sent later than this is counted
-    LOST_NS = 200000000         # and later than this the schedule starts anew
+    LOST_NS = 200000000         # and later than this the schedule starts again
     VIDEO_TICKS = 3000          # RTP clock per frame
     AUDIO_TICKS = 960
     STAMPS = 64                 # frames of a track whose time of sending is remembered
     # A track's RTP timestamps leave a remainder of its own modulo its ticks per frame, the quotient counts its frames:
-    # whoever receives a packet knows which frame of whom it is of, if the server leaves timestamps alone as it should.
+    # the receiver of a packet knows its sender and frame, if the server leaves timestamps alone as it should.
     TIMED = 3000                # so many tracks of a kind can be told apart at most
 
 cdef struct Cycle:
@@ -69,7 +69,7 @@ cdef struct Sending:
     uint8_t controls[OUT_COUNT * OUT_CONTROL]
     int segments[OUT_COUNT]
     int64_t *stamps[OUT_COUNT]  # where the time of sending is noted
-    Track *owners[OUT_COUNT]    # whose packets they are; NULL for nobody's
+    Track *owners[OUT_COUNT]    # whose packets they are; NULL: of no track
     int message_count
     int count
     uint8_t *bytes

@@ -190,7 +190,7 @@ class DemoSfu:
         return max(0.01, min(1.08, self.base + tide + self._noise)) * ramp * self._left(now=now)
 
     def _left(self, *, now: float) -> float:
-        """Share of its players that are still here: a cordon held by hand moves nobody who is content."""
+        """Share of its players that are still here: a cordon held by hand moves no player."""
         drain, began = self.machine.facts(now=now), self.machine.began
         if drain is None or began is None or not (drain.exit_when_empty or drain.lease_left_s is not None):
             return 1.0

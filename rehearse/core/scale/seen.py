@@ -1,4 +1,4 @@
-"""What is seen of a scale rehearsal, before anybody judges it."""
+"""What is seen of a scale rehearsal, before it is judged."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ AT_ONCE = 8
 TOKEN_TTL_S = 86_400.0
 FLEET = "demo"
 TICK_S, COOLDOWN_S = 3.0, 30.0
-"""The autoscaler's, a tenth of the defaults: somebody is looking."""
+"""The autoscaler's, a tenth of the defaults, so that a viewer sees it change."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

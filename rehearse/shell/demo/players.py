@@ -35,7 +35,7 @@ ROOMS = ("standup", "design", "support", "kitchen", "all-hands", "pairing", "ret
 REASONS = ("in a conversation", "away from the desk", "in an ambient meeting", "presenting")
 MOVES_AT_ONCE = 0.4
 STAYS_S = 90.0
-"""Mean time for which somebody who stays goes on staying."""
+"""Mean time for which a player that stays goes on staying."""
 VISIT_S = 240.0
 """Mean time between joining and leaving."""
 AGAIN_S = 5.0

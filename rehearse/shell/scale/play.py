@@ -52,7 +52,7 @@ async def _shrink(stage: ScaleStage) -> None:
     for bots in rooms.values():
         for third in bots[PAIR:]:
             await stage.leave(third)
-        # Whoever is in a conversation stays when its SFU is cordoned, so that the drain has to wait for somebody.
+        # A bot in a conversation stays when its SFU is cordoned, so that the drain has to wait.
         await stage.crowd.tell(cmd="presence", bot=bots[0], at_desk=False, in_conversation=True)
     await stage.all_hear()
     await stage.crowd.tell(cmd="mark")

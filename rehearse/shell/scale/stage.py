@@ -72,7 +72,7 @@ class ScaleStage:
         await self.crowd.tell(cmd="leave", bot=bot)
 
     async def all_hear(self) -> None:
-        """Wait until all that should be there hear each other, and nobody else is there."""
+        """Wait until all that should be there hear each other, and no other bot is there."""
         if not await self._until(lambda: self.view.all_hear(self.players), ALL_HEAR_WITHIN_S):
             missing = self.view.missing(self.players)
             raise Stuck(f"players did not all hear each other within {ALL_HEAR_WITHIN_S:.0f} s: {missing}")
