@@ -39,7 +39,7 @@ class SfuPlayer:
         self._reader: asyncio.Task[None] | None = None
 
     async def enter(self) -> None:
-        """Raises `FleetFailed` when it is not let in; `TimeoutError`, as the other calls do, when there is no answer."""
+        """Raises `FleetFailed` when it is not let in; `TimeoutError`, as the others do, when there is no answer."""
         try:
             self._websocket = await connect(
                 self._address, open_timeout=ANSWER_WITHIN_S, max_size=None, compression=None, proxy=None

@@ -95,7 +95,7 @@ def next_size(tried: Mapping[int, bool], plan: SizePlan) -> int | None:
 async def search(
     probe: Callable[[int], Awaitable[StepFigures]], plan: SizePlan, *, on_step: Callable[[CapacityStep], None]
 ) -> tuple[CapacityStep, ...]:
-    """Try sizes. One that is not held is tried again before it counts: other programs may have disturbed the first try."""
+    """Try sizes; one that is not held is tried again before it counts: other programs may disturb one try."""
     steps: dict[int, CapacityStep] = {}
     while (size := next_size({asked: step.verdict.held for asked, step in steps.items()}, plan)) is not None:
         figures = await probe(size)

@@ -218,7 +218,7 @@ def summarize(
 
 def counted(kind: RehearsalKind, endings: Sequence[Ending], failures: Sequence[Failure]) -> list[Failure]:
     """The failures that count. After a forced exit the room names the SFU until its players are back elsewhere,
-    and a player that is back early tries there in vain: that is part of the force, and bounded by the time to rejoin."""
+    and a player that is back early tries there in vain: that is part of the force, and bounded by the rejoin time."""
     forced = {ending.sfu for ending in endings} if kind is RehearsalKind.EXIT else set()
     return [failure for failure in failures if failure.sfu not in forced]
 
