@@ -27,6 +27,7 @@ from operators.core.fleet_view import FleetView
 from operators.shell.operations import open_store, view
 from operators.shell.target import DEFAULT_FLEET, Target
 from shared.errors import BadSetting, StoreUnavailable
+from shared.host.child import Child
 from shared.host.ports import check_host, check_port
 from shared.host.state import state_directory
 from shared.store.store import Store
@@ -178,12 +179,29 @@ async def watch(fleet: Fleet, stop: asyncio.Event, *, notes: list[str]) -> None:
     async with open_store(Target(redis=fleet.redis_url, fleet=fleet.spec.fleet)) as store:
         if not out.is_terminal:
             out.print("\n".join(notes))
-            await stop.wait()
+            await tell(fleet, stop)
             return
         with Live(console=out, auto_refresh=False) as live:
             while not stop.is_set():
                 live.update(await picture(fleet, store, notes), refresh=True)
                 await pause(stop)
+
+
+async def tell(fleet: Fleet, stop: asyncio.Event) -> None:
+    """A line for each program that ends, until `stop`: what a log of this command must not lack."""
+    told: set[str] = set()
+    while not stop.is_set():
+        for child in fleet.dead():
+            if child.name not in told:
+                told.add(child.name)
+                out.print(f"{child.name} {ending(child)}; its log is {child.log}", soft_wrap=True)
+        await pause(stop)
+
+
+def ending(child: Child) -> str:
+    """How a program ended, in words."""
+    code = child.exit_code or 0
+    return f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with status {code}"
 
 
 async def picture(fleet: Fleet, store: Store, notes: list[str]) -> RenderableType:
@@ -193,7 +211,7 @@ async def picture(fleet: Fleet, store: Store, notes: list[str]) -> RenderableTyp
     except StoreUnavailable as error:
         table = fleet_table(FleetView(fleet=fleet.spec.fleet, sfus=[], routers=[]))
         notes = [*notes, f"[red]{escape(str(error))}[/red]"]
-    ended = [f"[dim]{child.name} ended with status {child.exit_code}[/dim]" for child in fleet.dead()]
+    ended = [f"[dim]{child.name} {ending(child)}[/dim]" for child in fleet.dead()]
     return Group(table, "", *notes, *ended)
 
 
