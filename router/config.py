@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Annotated
 
 from cyclopts import Parameter
 
-from router.core.selector import Kind, NodeSelector, SortBy
+from router.core.selector import NodeSelector
 from shared.bounds import check_numbers
 from shared.errors import BadSetting
 from shared.placing import FailureRule
@@ -40,38 +41,18 @@ class RouterConfig:
     """Version label of this router's release."""
     sync_interval_s: float = 1.0
     """Seconds between two exchanges with Redis."""
-    node_selector_kind: Kind = Kind.ANY
-    """Which limit filters SFUs: any, cpuload, sysload."""
-    sort_by: SortBy = SortBy.LOAD
-    """What orders SFUs: random, sysload, cpuload, rooms, clients, tracks, bytespersec, load."""
-    cpu_load_limit: float = 0.9
-    """CPU load above which `cpuload` leaves an SFU out [share of its cores]."""
-    sysload_limit: float = 0.9
-    """One-minute load average per core above which `sysload` leaves an SFU out."""
-    two_choices: bool = False
-    """Draw two SFUs by chance among the best of the ladder and take the better one, instead of the best of all."""
-    join_cost: float = 0.0
-    """What a placement that no report shows yet adds to the figure of `sort_by`, in its unit; 0: an estimate."""
-    reports_until_shown: int = 2
-    """Reports of an SFU after which a placement counts as shown by them, 1 to 5."""
-    max_joins_per_s: float = 0.0
-    """Joins a second above which an SFU is passed over while there is another, over all routers; 0: no cap."""
-    warm_up_wait_s: float = 30.0
-    """For how many seconds an SFU that has not warmed up is passed over while there is another; 0: never."""
+    selector: Annotated[NodeSelector, Parameter(name="*")] = field(default_factory=NodeSelector)
+    """How an SFU is chosen."""
     keep_version: bool = False
-    """Keep a room on SFUs of one release during a rollout: when it is placed anew, on the release it runs on."""
+    """Keep a room on SFUs of one release during a rollout: when it needs another SFU, on the release it runs on."""
     failure_share: float = 0.1
     """An SFU is left out when for more than this share of its players no connection comes about; 1: never."""
     failure_players: int = 30
     """Of at least so many players that were sent there."""
-    failure_window_s: float = 120.0
-    """Within so many seconds."""
-    failure_pause_s: float = 60.0
-    """For how many seconds it is left out, while there is another."""
     dev_tokens: bool = False
-    """Give player tokens to anybody who asks `POST /api/dev-token`: for trying it out, never in production."""
+    """Give player tokens to all who ask `POST /api/dev-token`: for trying it out, never in production."""
     api_open: bool = False
-    """Answer everybody at `/api`, with the names of players and rooms; off: only with an operator's token."""
+    """Answer all who ask at `/api`, with the names of players and rooms; off: only with an operator's token."""
     resume_window_s: float = 25.0
     """Seconds for which a session whose websocket was lost may be resumed."""
     max_players: int = 20_000
@@ -88,8 +69,7 @@ class RouterConfig:
         check_secret(self.secret)
         if not self.router or len(self.router) > 64:
             raise BadSetting(setting="router", detail="needs an id of 1 to 64 characters")
-        check_numbers(self, "sync_interval_s", "resume_window_s", "sysload_limit", over=0)
-        check_numbers(self, "cpu_load_limit", over=0, most=1, hint="a share of the cores: 0.9 is 90 %")
+        check_numbers(self, "sync_interval_s", "resume_window_s", over=0)
         for name in ("ws_port", "http_port"):
             if not 0 <= getattr(self, name) <= 65535:
                 raise BadSetting(setting=name, detail="must be 0 to 65535")
@@ -100,33 +80,13 @@ class RouterConfig:
         return self
 
     def _check_placement(self) -> None:
-        check_numbers(self, "join_cost", "max_joins_per_s", "warm_up_wait_s", least=0)
-        check_numbers(self, "reports_until_shown", least=1, most=5)
+        check_numbers(self.selector, "sysload_limit", over=0)
+        check_numbers(self.selector, "cpu_load_limit", over=0, most=1, hint="a share of the cores: 0.9 is 90 %")
+        check_numbers(self.selector, "max_joins_per_s", least=0)
         check_numbers(self, "failure_share", over=0, most=1, hint="1 is never")
         check_numbers(self, "failure_players", least=1, most=1000)
-        check_numbers(self, "failure_window_s", "failure_pause_s", least=1, most=3600, hint="seconds")
 
     @property
     def failure_rule(self) -> FailureRule:
         """When connections to an SFU fail for many."""
-        return FailureRule(
-            share=self.failure_share,
-            players=self.failure_players,
-            window_s=self.failure_window_s,
-            pause_s=self.failure_pause_s,
-        )
-
-    @property
-    def selector(self) -> NodeSelector:
-        """The node selector these settings describe."""
-        return NodeSelector(
-            kind=self.node_selector_kind,
-            sort_by=self.sort_by,
-            cpu_load_limit=self.cpu_load_limit,
-            sysload_limit=self.sysload_limit,
-            two_choices=self.two_choices,
-            join_cost=self.join_cost,
-            reports_until_shown=self.reports_until_shown,
-            max_joins_per_s=self.max_joins_per_s,
-            warm_up_wait_s=self.warm_up_wait_s,
-        )
+        return FailureRule(share=self.failure_share, players=self.failure_players)

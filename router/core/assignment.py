@@ -7,25 +7,24 @@ answer on the wire in the same step of the event loop, so nothing can come betwe
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from router.core.directory import Directory, NotPlaceable
 from router.core.inflight import in_flight
-from router.core.selector import NO_PREFERENCE, Decision, NodeSelector, Preference, Rejected, Scored
-from router.core.standings import CANDIDATES, REJECTS_SHOWN, Standings
-from shared.placing import Counts, InFlightThere, Offer, PlacedRoom, Version, Wish
+from router.core.selector import NO_PREFERENCE, NodeSelector, PlacementDecision, Preference, Rejected, Standing
+from router.core.standings import REJECTS_SHOWN, Standings
+from shared.placing import TOO_FAST, Counts, InFlightThere, Key, PlacedRoom, Version, Wish
 from shared.records import RoomPlacement
 
 MAX_EXCLUDES = 16
 """SFUs a player may exclude in one request; more are ignored."""
-OVER_THE_CAP = 10**9
-"""Added to the level of an SFU over the cap on joins, as `place_room` does: above every level of the ladder."""
-_SOFT_REASONS = frozenset({"lost", "failed"})
+STILL_CARRIED = frozenset({"cordoned", "asked"})
+"""Reasons of `request-sfu` for which the SFU to leave goes on carrying the player (docs/protocol.md, section 4)."""
 
 
-class Reason(StrEnum):
+class PlacementReason(StrEnum):
     """What decided a placement."""
 
     STICKY = "sticky"
@@ -38,8 +37,8 @@ class Reason(StrEnum):
     """The room's SFU is one this player can't use: another one, where the room is if possible."""
     LAST_RESORT = "last-resort"
     """Every eligible SFU is excluded by the player; the room's SFU nevertheless."""
-    NOBODY = "no-sfu"
-    """Nobody is alive and placeable, or only the one to leave."""
+    NO_SFU = "no-sfu"
+    """No SFU is alive and placeable, or only the one to leave."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,25 +60,36 @@ class Ask:
         """The player is not to get this one while there is another."""
         return sfu == self.leave or sfu in self.exclude
 
+    @property
+    def still_carried(self) -> bool:
+        """The SFU to leave carries the player until it has moved: it lives there until then, and never gets it back.
+
+        For any other reason the player has no SFU any more: it lives where it is sent, be it the one it has lost.
+        """
+        return self.reason in STILL_CARRIED
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class PlacementPlan:
     """What to ask the store: keep the room where it is unless that is refused, else the best of the candidates."""
 
     ask: Ask
-    candidates: tuple[Scored, ...]
+    candidates: tuple[Standing, ...]
+    """What is offered, best first; once the store has answered, as it stood when the store decided."""
     rejected: tuple[Rejected, ...] = ()
     limit_ignored: bool = False
     last_hope: bool = False
-    """Nobody is placeable; the candidates are those whose record is missing, which may be Redis' loss, not theirs."""
+    """No SFU is placeable; the candidates are those whose record is missing, which may be Redis' loss, not theirs."""
     room_had: str = ""
     """Where this router believed the room to be."""
-    keep: Scored | None = None
+    keep: Standing | None = None
     """That SFU, if the room may stay there."""
+    wish: Wish
+    """All this as the store takes it."""
 
     @property
     def eligible(self) -> tuple[str, ...]:
-        """Where the player may go, best first; not necessarily everybody."""
+        """Where the player may go, best first; not necessarily all there are."""
         return tuple(each.sfu for each in self.candidates)
 
 
@@ -93,68 +103,66 @@ class Assigner:
 
     # --- before the store is asked ---
 
-    def plan(self, ask: Ask, *, room_had: str, now: float, rng: random.Random) -> Plan:
+    def plan(self, ask: Ask, *, room_had: str, now: float, rng: random.Random) -> PlacementPlan:
         """Who is eligible, best first. Heeds the version that the player names of the SFU it leaves (invariant 1)."""
         if ask.leave:
             self._directory.claim(ask.leave, ask.leave_version)
-        self.standings.refresh(now=now)
-        standing = self.standings.best(ask.preference, avoid=ask.avoids, now=now, rng=rng)
-        if not standing.candidates:  # the player avoids all there are
-            standing = self.standings.best(ask.preference, avoid=lambda _: False, now=now, rng=rng)
-        hoped = () if standing.candidates else self._last_hope(ask, now=now, rng=rng)
-        candidates = standing.candidates or hoped
-        may_stay = bool(room_had) and self._may_stay(room_had, candidates, last_hope=bool(hoped), now=now)
+        standings = self.standings
+        standings.refresh(now=now)
+        candidates, limit_ignored = standings.best(ask.preference, avoid=ask.avoids, now=now, rng=rng)
+        if not candidates:  # the player avoids all there are
+            candidates, limit_ignored = standings.best(ask.preference, avoid=lambda _: False, now=now, rng=rng)
+        last_hope = not candidates
+        if last_hope:
+            candidates = standings.last_hope(ask.preference, avoid=ask.avoids, now=now, rng=rng)
+        may_stay = bool(room_had) and self._may_stay(room_had, candidates, last_hope=last_hope, now=now)
+        keep = standings.of(room_had) if may_stay else None
         left = (room_had,) if room_had and not may_stay else ()
         leave = (ask.leave,) if ask.leave in self._directory else ()
-        refused = self.standings.refused(now=now, first=(*left, *leave))
+        refused = standings.refused(now=now, first=(*left, *leave))
         told = (*(each.sfu for each in candidates), ask.leave, *ask.exclude)
         room = REJECTS_SHOWN - len(refused)
-        return Plan(
+        return PlacementPlan(
             ask=ask,
             candidates=candidates,
-            rejected=refused + self.standings.passed_over(but=told, first=left, room=room),
-            limit_ignored=standing.limit_ignored,
-            last_hope=bool(hoped),
+            rejected=refused + standings.passed_over(but=told, first=left, room=room),
+            limit_ignored=limit_ignored,
+            last_hope=last_hope,
             room_had=room_had,
-            keep=self.standings.scored(room_had) if may_stay else None,
+            keep=keep,
+            wish=Wish(
+                offers=candidates,
+                keep=keep,
+                refuse=left,
+                join=not (keep and ask.avoids(keep.sfu)),
+                per_room=self._selector.sort.per_room,
+                max_joins_per_s=self._selector.max_joins_per_s,
+                more=not (keep or last_hope) and self._more(candidates),
+            ),
         )
 
-    def wish(self, plan: Plan) -> Wish:
-        """The plan as the store takes it."""
-        selector = self._selector
-        return Wish(
-            offers=tuple(_offer(each) for each in plan.candidates),
-            keep=_offer(plan.keep) if plan.keep else None,
-            refuse=(plan.room_had,) if plan.room_had and not plan.keep else (),
-            join=not (plan.keep and plan.ask.avoids(plan.keep.sfu)),
-            per_room=selector.sort.per_room,
-            reports_until_shown=selector.reports_until_shown,
-            max_joins_per_s=selector.max_joins_per_s,
-            more=self._more(plan),
-        )
-
-    def place_locally(self, plan: Plan, known: RoomPlacement | None) -> PlacedRoom | None:
-        """What the store would answer, from what this router last knew (invariant 5). None when nobody is eligible."""
+    def place_locally(self, plan: PlacementPlan, known: RoomPlacement | None) -> PlacedRoom | None:
+        """What the store would answer, from what this router last knew (invariant 5). None when no SFU is eligible."""
         if known is not None and plan.keep is not None and plan.keep.sfu == known.sfu:
             return PlacedRoom(placement=known)
         if not plan.candidates:
             return None
-        best = min(plan.candidates, key=lambda each: (each.level, each.corrected))
+        best = min(plan.candidates, key=_order)
         generation = known.generation + 1 if known else 1
         return PlacedRoom(placement=RoomPlacement(sfu=best.sfu, generation=generation), fresh=True)
 
     # --- after it has answered ---
 
-    def too_fast(self, plan: Plan, in_flight: Mapping[str, InFlightThere], *, now: float) -> None:
-        """Nothing was placed, because all that was offered is over the cap on joins: the next plan passes them over."""
+    def too_fast(self, plan: PlacementPlan, in_flight: Mapping[str, InFlightThere], *, now: float) -> None:
+        """Nothing was placed: the best of the offers are over the cap on joins, and the next plan passes them over."""
         for sfu in plan.eligible:
             if (there := in_flight.get(sfu)) is not None:
                 self._told(sfu, there.counts, there.joins_per_s, now=now)
 
-    def heed(self, plan: Plan, placed: PlacedRoom, *, now: float) -> Plan:
+    def heed(self, plan: PlacementPlan, placed: PlacedRoom, *, now: float) -> PlacementPlan:
         """Take over what the store has in flight; the plan with the scores that decided there."""
-        wish = self.wish(plan)
-        for offer in (*wish.offers, *([wish.keep] if wish.keep else [])):
+        wish = plan.wish
+        for offer in wish.all:
             there = placed.in_flight.get(offer.sfu)
             if there is not None:
                 mine = offer.sfu == placed.placement.sfu
@@ -162,23 +170,23 @@ class Assigner:
                 known = there.counts.get(offer.version, Counts())
                 counts = {**there.counts, offer.version: Counts(known.joins + joins, known.rooms + rooms)}
                 self._told(offer.sfu, counts, there.joins_per_s + joins, now=now)
-        scores = (self._as_decided(each, placed.in_flight.get(each.sfu)) for each in plan.candidates)
+        candidates = (self._as_decided(each, placed.in_flight.get(each.sfu)) for each in plan.candidates)
         keep = self._as_decided(plan.keep, placed.in_flight.get(plan.keep.sfu)) if plan.keep else None
-        return replace(plan, candidates=_in_order(scores), keep=keep)
+        return replace(plan, candidates=tuple(sorted(candidates, key=_order)), keep=keep)
 
     def counted(self, sfu: str, there: InFlightThere, *, now: float) -> None:
         """What the store has in flight to the SFU, with a join that it was told of."""
         self._told(sfu, there.counts, there.joins_per_s, now=now)
 
     def settle(
-        self, plan: Plan, placed: PlacedRoom | None, *, carrying: Collection[str], now: float
-    ) -> Decision | None:
+        self, plan: PlacementPlan, placed: PlacedRoom | None, *, carrying: Collection[str], now: float
+    ) -> PlacementDecision | None:
         """The decision, checked against the directory as it is now; None: the world has changed, plan again.
 
         `carrying`: SFUs that carry something of the room; a player that can't use the room's SFU is best put there.
         """
         if placed is None:
-            return self._decision(plan, None, Reason.NOBODY)
+            return self._decision(plan, None, PlacementReason.NO_SFU)
         sfu = placed.placement.sfu
         if not self._usable(plan, sfu, now=now):
             return None
@@ -188,93 +196,79 @@ class Assigner:
         others = [each for each in plan.eligible if not plan.ask.avoids(each) and self._usable(plan, each, now=now)]
         there = [each for each in carrying if not plan.ask.avoids(each) and self._usable(plan, each, now=now)]
         if there:
-            return self._decision(plan, self.standings.best_of(there), Reason.EXCLUDED)
+            return self._decision(plan, self.standings.best_of(there), PlacementReason.EXCLUDED)
         if others:
-            return self._decision(plan, others[0], Reason.EXCLUDED)
+            return self._decision(plan, others[0], PlacementReason.EXCLUDED)
         if self._leaving(plan.ask, sfu):
-            return self._decision(plan, None, Reason.NOBODY)
-        return self._decision(plan, sfu, Reason.LAST_RESORT)
+            return self._decision(plan, None, PlacementReason.NO_SFU)
+        return self._decision(plan, sfu, PlacementReason.LAST_RESORT)
 
-    def give_up(self, plan: Plan) -> Decision:
+    def give_up(self, plan: PlacementPlan) -> PlacementDecision:
         """The fleet keeps changing faster than it can be asked: tell the player to retry."""
-        return self._decision(plan, None, Reason.NOBODY)
+        return self._decision(plan, None, PlacementReason.NO_SFU)
 
     # --- inside ---
 
-    def _may_stay(self, sfu: str, candidates: tuple[Scored, ...], *, last_hope: bool, now: float) -> bool:
+    def _may_stay(self, sfu: str, candidates: tuple[Standing, ...], *, last_hope: bool, now: float) -> bool:
         """The room may stay on its SFU (P2): while that takes new work, however full it is.
 
         A room that outgrows its SFU is for a cascade to spread (M6); this is where it would say that new players go
-        elsewhere. To an SFU whose connections fail for many nobody is sent while there is another.
+        elsewhere. To an SFU whose connections fail for many no room is sent while there is another.
         """
         refusal = self._directory.refusal(sfu, now=now)
         if refusal is not None and not (last_hope and refusal is NotPlaceable.MISSING):
             return False
         return not self.standings.is_failing(sfu) or all(self.standings.is_failing(each.sfu) for each in candidates)
 
-    def _last_hope(self, ask: Ask, *, now: float, rng: random.Random) -> tuple[Scored, ...]:
-        missing = [v for v in self._directory.views(now=now) if v.refused is NotPlaceable.MISSING]
-        candidates = [self.standings.candidate(view.sfu, view.state) for view in missing]
-        order = self._selector.order(candidates, rng=rng, preference=ask.preference).order
-        order = tuple(sfu for sfu in order if not ask.avoids(sfu)) or order
-        return tuple(replace(self.standings.scored(sfu), level=n) for n, sfu in enumerate(order[:CANDIDATES]))
-
     def _told(self, sfu: str, counts: Mapping[Version, Counts], joins_per_s: float, *, now: float) -> None:
-        self.standings.told(sfu, counts, hot=self._hot(joins_per_s), now=now)
+        self.standings.told(sfu, counts, too_fast=self._selector.is_too_fast(joins_per_s), now=now)
 
-    def _as_decided(self, score: Scored, there: InFlightThere | None) -> Scored:
-        """The score with what the store had in flight when it decided."""
+    def _as_decided(self, standing: Standing, there: InFlightThere | None) -> Standing:
+        """How it stood with what the store had in flight when it decided."""
         if there is None:
-            return score
-        selector = self._selector
-        counts = in_flight(there.counts, score.version, reports_until_shown=selector.reports_until_shown)
-        now = replace(score, in_flight=counts.rooms if selector.sort.per_room else counts.joins)
-        if self._hot(there.joins_per_s):
-            now = replace(now, level=score.level + OVER_THE_CAP, passed_over=score.passed_over or "joins-too-fast")
-        return now
+            return standing
+        counts = in_flight(there.counts, standing.version)
+        now = replace(standing, in_flight=counts.rooms if self._selector.sort.per_room else counts.joins)
+        return self._selector.behind(now, TOO_FAST) if self._selector.is_too_fast(there.joins_per_s) else now
 
-    def _with_ours(self, plan: Plan) -> Plan:
+    def _with_ours(self, plan: PlacementPlan) -> PlacementPlan:
         """The plan with what this router has in flight besides: it decides alone where a player goes that can't follow
         its room, and the store hears of that only afterwards."""
         per_room, in_flight = self._selector.sort.per_room, self.standings.in_flight
 
-        def most(score: Scored) -> Scored:
-            ours = in_flight.of(score.sfu, score.version)
-            return replace(score, in_flight=max(score.in_flight, ours.rooms if per_room else ours.joins))
+        def most(standing: Standing) -> Standing:
+            ours = in_flight.of(standing.sfu, standing.version)
+            return replace(standing, in_flight=max(standing.in_flight, ours.rooms if per_room else ours.joins))
 
-        return replace(plan, candidates=_in_order(map(most, plan.candidates)))
+        return replace(plan, candidates=tuple(sorted(map(most, plan.candidates), key=_order)))
 
-    def _more(self, plan: Plan) -> bool:
-        """There are SFUs to offer beside these, should Redis know them to be over the cap on joins.
+    def _more(self, candidates: tuple[Standing, ...]) -> bool:
+        """There are SFUs to offer besides these, should Redis know them to be over the cap on joins.
 
-        A room that may stay stays; and when the best are known to be over it, all the others are, too.
+        When the best are known to be over it, all the others are, too.
         """
-        if not self._selector.max_joins_per_s or plan.keep or plan.last_hope or not plan.candidates:
+        if not self._selector.max_joins_per_s or self.standings.is_too_fast(candidates[0].sfu):
             return False
-        best_is_hot = self.standings.is_hot(plan.candidates[0].sfu)
-        return not best_is_hot and not self.standings.offers_all(len(plan.candidates))
+        return not self.standings.offers_all(len(candidates))
 
-    def _hot(self, joins_per_s: float) -> bool:
-        return 0 < self._selector.max_joins_per_s <= joins_per_s
-
-    def _usable(self, plan: Plan, sfu: str, *, now: float) -> bool:
+    def _usable(self, plan: PlacementPlan, sfu: str, *, now: float) -> bool:
         refusal = self._directory.refusal(sfu, now=now)
         return refusal is None or (plan.last_hope and refusal is NotPlaceable.MISSING)
 
     def _leaving(self, ask: Ask, sfu: str) -> bool:
         """Not to be given back to this player at all: it leaves this SFU, in this incarnation, for a cordon."""
-        if sfu != ask.leave or ask.reason in _SOFT_REASONS:
+        if sfu != ask.leave or not ask.still_carried:
             return False
         state = self._directory.state(sfu)
         return state is None or state.incarnation <= ask.leave_version[0]
 
     @staticmethod
-    def _why(plan: Plan, placed: PlacedRoom) -> Reason:
+    def _why(plan: PlacementPlan, placed: PlacedRoom) -> PlacementReason:
         if not placed.fresh or placed.placement.sfu == plan.room_had:
-            return Reason.STICKY
-        return Reason.REPLACED if plan.room_had else Reason.CHOSEN
+            return PlacementReason.STICKY
+        return PlacementReason.REPLACED if plan.room_had else PlacementReason.CHOSEN
 
-    def _decision(self, plan: Plan, chosen: str | None, reason: Reason) -> Decision:
+    def _decision(self, plan: PlacementPlan, chosen: str | None, reason: PlacementReason) -> PlacementDecision:
         named = {each.sfu for each in plan.rejected} | {chosen}
         avoided = tuple(
             Rejected(sfu, "leaving" if sfu == plan.ask.leave else "excluded")
@@ -285,14 +279,14 @@ class Assigner:
         if plan.keep is not None and plan.keep.sfu not in plan.eligible:
             candidates += (plan.keep,)
         if chosen is not None and chosen not in {each.sfu for each in candidates}:
-            # Where the room is, for other reasons than its figure: whoever asks why wants to see that one, too.
-            candidates += (self.standings.scored(chosen),)
-        return Decision(
+            # Where the room is, for other reasons than its figure: a reader who asks why wants to see that one, too.
+            candidates += (self.standings.of(chosen),)
+        return PlacementDecision(
             chosen=chosen,
             reason=reason.value,
             candidates=candidates,
             rejected=tuple(each for each in plan.rejected if each.sfu != chosen) + avoided,
-            kind=self._selector.kind.value,
+            kind=self._selector.node_selector_kind.value,
             sort_by=self._selector.sort_by.value,
             limit_ignored=plan.limit_ignored,
             room_had=plan.room_had,
@@ -300,9 +294,5 @@ class Assigner:
         )
 
 
-def _offer(score: Scored) -> Offer:
-    return Offer(sfu=score.sfu, version=score.version, level=score.level, figure=score.figure or 0.0, cost=score.cost)
-
-
-def _in_order(scores: Iterable[Scored]) -> tuple[Scored, ...]:
-    return tuple(sorted(scores, key=lambda each: (each.level, each.corrected)))
+def _order(standing: Standing) -> Key:
+    return standing.order

@@ -1,7 +1,7 @@
 """What has just been placed on each SFU and is not in its reports yet (P4).
 
 A placement is noted under the version of the report that it was decided by. Once the SFU's reports have gone on by
-`reports_until_shown` revisions they show it, and it counts no longer: no clock is compared with another host's. Where
+`REPORTS_UNTIL_SHOWN` revisions they show it, and it counts no longer: no clock is compared with another host's. Where
 reports do not come, or have no revisions (D9), `IN_FLIGHT_LIFE_S` ends it.
 
 The truth is in Redis, where all routers count (`place_room`). This is what this router was told of it last; numbers
@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Mapping
 
-from shared.placing import IN_FLIGHT_LIFE_S, Counts, Version
+from shared.placing import IN_FLIGHT_LIFE_S, REPORTS_UNTIL_SHOWN, Counts, Version
 
 NONE = Counts()
 
@@ -22,8 +22,7 @@ NONE = Counts()
 class InFlight:
     """By SFU and version. `now` is monotonic seconds of this process."""
 
-    def __init__(self, *, reports_until_shown: int = 2) -> None:
-        self._reports = reports_until_shown
+    def __init__(self) -> None:
         self._counts: dict[str, dict[Version, Counts]] = {}
         self._ends: OrderedDict[tuple[str, Version], float] = OrderedDict()
 
@@ -41,14 +40,12 @@ class InFlight:
     def of(self, sfu: str, shown_by: Version) -> Counts:
         """What a report of that version does not show yet."""
         counts = self._counts.get(sfu)
-        if not counts:
-            return NONE
-        return in_flight(counts, shown_by, reports_until_shown=self._reports)
+        return in_flight(counts, shown_by) if counts else NONE
 
     def reported(self, sfu: str, version: Version) -> None:
         """Forget what reports up to this one show."""
         counts = self._counts.get(sfu)
-        for placed in [] if not counts else [each for each in counts if shown(each, version, reports=self._reports)]:
+        for placed in [] if not counts else [each for each in counts if shown(each, version)]:
             self._forget(sfu, placed)
 
     def expire(self, *, now: float) -> list[str]:
@@ -85,14 +82,14 @@ class InFlight:
             del self._counts[sfu]
 
 
-def shown(placed: Version, by: Version, *, reports: int) -> bool:
+def shown(placed: Version, by: Version) -> bool:
     """A report of version `by` shows what was placed under `placed`; a later incarnation has forgotten it."""
     if by[0] != placed[0]:
         return by[0] > placed[0]
-    return by[1] >= placed[1] + reports
+    return by[1] >= placed[1] + REPORTS_UNTIL_SHOWN
 
 
-def in_flight(counts: Mapping[Version, Counts], shown_by: Version, *, reports_until_shown: int) -> Counts:
+def in_flight(counts: Mapping[Version, Counts], shown_by: Version) -> Counts:
     """The sum of what a report of that version does not show."""
-    left = [each for version, each in counts.items() if not shown(version, shown_by, reports=reports_until_shown)]
+    left = [each for version, each in counts.items() if not shown(version, shown_by)]
     return Counts(sum(each.joins for each in left), sum(each.rooms for each in left))

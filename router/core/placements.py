@@ -6,7 +6,7 @@ from collections import Counter, deque
 from dataclasses import dataclass
 from itertools import islice
 
-from router.core.selector import Decision, Scored
+from router.core.selector import PlacementDecision, Standing
 from shared.placement_records import PlacementCandidate, PlacementRecord, PlacementReject
 
 KEPT = 1000
@@ -28,7 +28,7 @@ class Placed:
     cause: str
     """What made the player ask: `join`, `resume`, or the reason of its `request-sfu`."""
     leave: str = ""
-    decision: Decision
+    decision: PlacementDecision
 
     def line(self) -> dict[str, object]:
         """The fields of the `[place]` log line."""
@@ -114,17 +114,17 @@ class Placements:
         return list(reversed(self._unsent))
 
 
-def _candidate(score: Scored) -> PlacementCandidate:
+def _candidate(standing: Standing) -> PlacementCandidate:
     return PlacementCandidate(
-        sfu=score.sfu,
-        figure=None if score.figure is None else round(score.figure, 6),
-        in_flight=score.in_flight,
-        corrected=round(score.corrected, 6),
-        passed_over=score.passed_over,
+        sfu=standing.sfu,
+        figure=round(standing.figure, 6) if standing.known else None,
+        in_flight=standing.in_flight,
+        corrected=round(standing.corrected, 6),
+        passed_over=standing.passed_over,
     )
 
 
-def _score(score: Scored) -> str:
+def _score(standing: Standing) -> str:
     """`sfu-1:0.310` or, with what is in flight, `sfu-1:0.310+4`."""
-    figure = "?" if score.figure is None else f"{score.figure:.3f}"
-    return f"{score.sfu}:{figure}" + (f"+{score.in_flight}" if score.in_flight else "")
+    figure = f"{standing.figure:.3f}" if standing.known else "?"
+    return f"{standing.sfu}:{figure}" + (f"+{standing.in_flight}" if standing.in_flight else "")

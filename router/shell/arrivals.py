@@ -11,7 +11,7 @@ from router.core import bounds
 from router.core.assignment import Ask
 from router.core.notices import cordoned_message
 from router.core.room import Room
-from router.core.selector import Decision
+from router.core.selector import PlacementDecision
 from router.core.sessions import Session
 from router.shell.outbox import Outbox
 from router.shell.placing import Placing
@@ -88,7 +88,7 @@ class Arrivals:
         seen = await self._read_unless_hosted(claims.room)
         session.claims = msgspec.structs.replace(claims, epoch=entered.epoch)
 
-        def deliver(decision: Decision) -> None:
+        def deliver(decision: PlacementDecision) -> None:
             room = self._room(session.room, seen)
             self._attach(session, room, wire, record, sfu=decision.chosen)
             for older in room.older_sessions(claims.identity, than=claims.player, also=entered.replaced):
@@ -147,7 +147,7 @@ class Arrivals:
             self._continue(session, wire, message, record, seen, sfu=sfu, assigned=None)
             return session
 
-        def deliver(decision: Decision) -> None:
+        def deliver(decision: PlacementDecision) -> None:
             self._continue(session, wire, message, record, seen, sfu=decision.chosen, assigned=decision.chosen)
             if decision.chosen is None:
                 wire.put(ws_frame(no_sfu()))

@@ -49,15 +49,15 @@ class History:
             state.placements.put_back(records)
 
     async def _bring_tries(self, tries: list[Tries]) -> None:
-        state = self._state
+        state, rule = self._state, self._state.config.failure_rule
         try:
-            failing = await state.store.note_tries(tries, state.config.failure_rule)
+            failing = await state.store.note_tries(tries, rule)
             if failing:
                 await read_failing(state)
         except StoreUnavailable:
             return
         for sfu in failing:
-            log.warning("[place] connections fail for many %s", fields(sfu=sfu, pause_s=state.config.failure_pause_s))
+            log.warning("[place] connections fail for many %s", fields(sfu=sfu, pause_s=rule.pause_s))
 
 
 async def read_failing(state: RouterState) -> None:

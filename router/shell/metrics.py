@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from router.core.assignment import Reason
+from router.core.assignment import PlacementReason
 
 MAX_VERSIONS = 32
 """Version labels told apart; later ones count as `other`."""
@@ -39,7 +39,7 @@ class Metrics:
             "sluice_router_admin_commands", "Operators' commands by outcome.", ["verb", "outcome"], registry=registry
         )
         self.placements = Counter("sluice_router_placements", "Placements by reason.", ["reason"], registry=registry)
-        for reason in Reason:
+        for reason in PlacementReason:
             self.placements.labels(reason.value)  # from 0 on: a series that is born at 1 has not risen for an alert
         self.in_flight = Gauge(
             "sluice_router_placement_inflight",

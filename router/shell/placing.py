@@ -6,10 +6,10 @@ import logging
 from collections.abc import Callable
 from dataclasses import replace
 
-from router.core.assignment import Ask, Plan
+from router.core.assignment import Ask, PlacementPlan
 from router.core.placements import Placed
 from router.core.release import release_of
-from router.core.selector import Decision, Preference
+from router.core.selector import PlacementDecision, Preference
 from router.core.sessions import Session
 from router.shell.outbox import Outbox
 from router.shell.state import RouterState
@@ -40,7 +40,7 @@ class Placing:
         ask: Ask,
         *,
         session: Session,
-        deliver: Callable[[Decision], None],
+        deliver: Callable[[PlacementDecision], None],
         seen: RoomRecord | None = None,
     ) -> None:
         """Decide, and call `deliver` with the decision before anything else can happen on this router.
@@ -70,7 +70,7 @@ class Placing:
         if uncounted is not None and decision.chosen is not None:
             await self._count(decision.chosen, uncounted)
 
-    async def _decide(self, ask: Ask, seen: RoomRecord | None) -> tuple[Decision, Version | None]:
+    async def _decide(self, ask: Ask, seen: RoomRecord | None) -> tuple[PlacementDecision, Version | None]:
         """The decision; with it, when Redis is to be told of the join, the version of the report that decided."""
         state = self._state
         known = self._known(ask.room) or (seen.placement if seen else None)
@@ -93,7 +93,7 @@ class Placing:
                 return decision, self._count_alone(plan, placed, decision)
         return state.assigner.give_up(plan), None
 
-    async def _ask(self, plan: Plan, known: RoomPlacement | None, *, last: bool) -> PlacedRoom | None:
+    async def _ask(self, plan: PlacementPlan, known: RoomPlacement | None, *, last: bool) -> PlacedRoom | None:
         """What Redis says, or this router while that is away; `last`: an SFU over the cap on joins is better than none.
 
         Raises `TooFast`.
@@ -102,15 +102,17 @@ class Placing:
             return None
         try:
             store = self._state.need_store("place_room")
-            wish = self._state.assigner.wish(plan)
-            placed = await store.place_room(plan.ask.room, replace(wish, more=wish.more and not last))
+            wish = replace(plan.wish, more=False) if last else plan.wish
+            placed = await store.place_room(plan.ask.room, wish)
         except StoreUnavailable:
             return self._state.assigner.place_locally(plan, known)
         if placed.placement != known:
             self._outbox.wake(plan.ask.room)
         return placed
 
-    def _count_alone(self, plan: Plan, placed: PlacedRoom | None, decision: Decision) -> Version | None:
+    def _count_alone(
+        self, plan: PlacementPlan, placed: PlacedRoom | None, decision: PlacementDecision
+    ) -> Version | None:
         """Count a join that Redis has not: it is away, or the player went to another SFU than its room.
 
         In the second case the version to tell Redis: of the report that decided.
@@ -120,7 +122,7 @@ class Placing:
             return None
         state = self._state
         home = sfu == placed.placement.sfu
-        if home and sfu in placed.in_flight and state.assigner.wish(plan).join:
+        if home and sfu in placed.in_flight and plan.wish.join:
             return None
         known = state.directory.state(sfu)
         state.assigner.standings.placed_alone(sfu, rooms=int(placed.fresh and home), now=state.mono())

@@ -10,7 +10,7 @@ import msgspec
 from router.core import bounds
 from router.core.assignment import Ask
 from router.core.room import Room
-from router.core.selector import Decision
+from router.core.selector import PlacementDecision
 from router.core.sessions import Session
 from router.shell.arrivals import no_sfu
 from router.shell.outbox import Outbox
@@ -39,8 +39,6 @@ from shared.records import PlayerRecord, StayReason
 
 Handler = Callable[[Session, Room, WireConnection, Any], Awaitable[None]]
 NORMAL_CLOSURE = 1000
-STILL_THERE = frozenset({"cordoned", "asked"})
-"""Reasons to ask for another SFU while the old one goes on carrying the player."""
 
 
 class Requests:
@@ -75,11 +73,11 @@ class Requests:
     async def _request_sfu(self, session: Session, room: Room, wire: WireConnection, message: RequestSfu) -> None:
         request = bounds.word(message.request)
 
-        def deliver(decision: Decision) -> None:
+        def deliver(decision: PlacementDecision) -> None:
             if decision.chosen is None:
                 wire.put(ws_frame(no_sfu(request)))
                 return
-            self._rehome(session, decision.chosen, reason=message.reason)
+            self._rehome(session, decision.chosen, still_carried=ask.still_carried)
             wire.put(ws_frame(self._placing.assigned(decision.chosen, session.claims, request=request)))
 
         # A player is believed about SFUs that its room touches, and about no others.
@@ -100,12 +98,12 @@ class Requests:
         if state.tries.asks_again(session, ask.exclude, now=state.mono()):
             state.metrics.ice_failures.inc()
 
-    def _rehome(self, session: Session, sfu: str, *, reason: str) -> None:
+    def _rehome(self, session: Session, sfu: str, *, still_carried: bool) -> None:
         room = self._state.rooms.get(session.room)
         if room is None or room.sessions.get(session.player) is not session:
             return
         room.move(session, sfu)
-        if reason not in STILL_THERE:
+        if not still_carried:
             self._home(session, room, sfu)
 
     def _home(self, session: Session, room: Room, sfu: str) -> None:

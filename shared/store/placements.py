@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 
 import msgspec
 
@@ -13,11 +12,12 @@ from shared.keys import PLACEMENTS_KEPT, ROOM_TTL_S
 from shared.placement_records import PlacementRecord
 from shared.placing import (
     IN_FLIGHT_LIFE_S,
+    REPORTS_UNTIL_SHOWN,
+    TOO_FAST,
     Counts,
     Failing,
     FailureRule,
     InFlightThere,
-    Offer,
     PlacedRoom,
     TooFast,
     Tries,
@@ -40,26 +40,27 @@ class Placements(Calls):
     async def place_room(self, room: str, wish: Wish) -> PlacedRoom:
         """The room's SFU: the one it has unless that is refused, else the best of the offers (P2, P3).
 
-        The best has the lowest level and then the lowest figure, with what all routers have in flight to it (P4); ties
-        go by the order given. Whoever asks at the same moment gets the same answer. `wish` must offer something.
-        Raises `TooFast` when all of it is over the cap on joins and the wish says that there is more.
+        The best has the smallest `Offer.key`, with what all routers have in flight to it (P4); ties go by the order
+        given. All who ask at the same moment get the same answer. `wish` must offer something. Raises `TooFast` when
+        the best of it is over the cap on joins and the wish says that there is more.
         """
-        offers = _offered(wish)
+        offers = wish.all
         if not offers:
             raise ValueError("place_room needs at least one offer")
         keys = [self.keys.room(room), self.keys.room_leases(room), *(self.keys.in_flight(o.sfu) for o in offers)]
         head = (
             wish.join,
             wish.per_room,
-            wish.reports_until_shown,
+            REPORTS_UNTIL_SHOWN,
             wish.max_joins_per_s,
+            TOO_FAST,
             IN_FLIGHT_LIFE_S * 1000,
             wish.more,
         )
         args: list[Argument] = [ROOM_MS, *(_number(value) for value in head), len(wish.refuse), *wish.refuse]
         for offer in offers:
             args += [offer.sfu, msgspec.json.encode({"sfu": offer.sfu}), *(max(0, n) for n in offer.version)]
-            args += [offer.level, repr(offer.figure), repr(offer.cost)]
+            args += [offer.rank, repr(offer.figure), repr(offer.cost)]
         raw, fresh, *told = await self._run("place_room", keys, *args)
         kept = zip((offer.sfu for offer in offers), told[::2], told[1::2], strict=True)
         in_flight = {sfu: self._in_flight(sfu, record, int(rate) / 1000) for sfu, record, rate in kept}
@@ -68,11 +69,7 @@ class Placements(Calls):
         placement = self._record(RoomPlacement, raw, keys[0])
         if placement is None:
             raise WrongType(operation="place_room", detail="the room's placement can't be read")
-        return PlacedRoom(
-            placement=placement,
-            fresh=bool(fresh),
-            in_flight=in_flight,
-        )
+        return PlacedRoom(placement=placement, fresh=bool(fresh), in_flight=in_flight)
 
     async def count_join(self, sfu: str, version: Version) -> InFlightThere:
         """Count a join that went to another SFU than its room (P4); what is in flight there with it.
@@ -156,14 +153,6 @@ class Placements(Calls):
 def is_about(record: PlacementRecord, *, room: str = "", player: str = "") -> bool:
     """The record is of that room and of that player, by identity or session id; empty: any."""
     return (not room or record.room == room) and (not player or player in (record.identity, record.player))
-
-
-def _offered(wish: Wish) -> tuple[Offer, ...]:
-    """All offers; the one to keep goes first of all, and stands in for its like."""
-    if wish.keep is None:
-        return wish.offers
-    keep = replace(wish.keep, level=-1)
-    return (keep, *(offer for offer in wish.offers if offer.sfu != keep.sfu))
 
 
 def _number(value: float | bool) -> str:

@@ -7,7 +7,8 @@ import json
 import pytest
 
 from bench.choose import ChooseTimes, app, measure, text
-from router.core.selector.index import Index, Picks
+from router.core.selector import Standing
+from router.core.selector.index import Index
 
 
 def test_it_measures_and_agrees_with_sorting() -> None:
@@ -20,9 +21,9 @@ def test_it_measures_and_agrees_with_sorting() -> None:
 def test_a_choice_that_sorting_would_not_make_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     honest = Index.best
 
-    def backwards(self: Index, **how: object) -> Picks:
-        picks = honest(self, **how | {"count": 60})  # type: ignore[arg-type]
-        return Picks(levels=[picks.order[::-1][:8]])
+    def backwards(self: Index, **how: object) -> tuple[list[Standing], bool]:
+        standings, ignored = honest(self, **how | {"count": 60})  # type: ignore[arg-type]
+        return standings[::-1][:8], ignored
 
     monkeypatch.setattr(Index, "best", backwards)
     assert not measure(sfus=60, choices=20).agrees

@@ -11,7 +11,7 @@ from rich.console import Console
 from cli.explain import told_of
 from cli.main import run
 from cli.story import ASKED, PASSED_OVER, WHY, story, why
-from router.core.assignment import Reason
+from router.core.assignment import PlacementReason
 from router.core.directory import NotPlaceable
 from shared.errors import Refused
 from shared.placement_records import PlacementCandidate, PlacementRecord, PlacementReject
@@ -81,8 +81,8 @@ def test_a_record_without_a_time_is_told_all_the_same(at: float) -> None:
     assert "--:--:--  ann joined in kitchen → sfu-2" in text("kitchen", record(1, at=at))
 
 
-@pytest.mark.parametrize("reason", list(Reason))
-def test_every_reason_has_a_sentence(reason: Reason) -> None:
+@pytest.mark.parametrize("reason", list(PlacementReason))
+def test_every_reason_has_a_sentence(reason: PlacementReason) -> None:
     assert reason in WHY
     assert "{" not in why(record(1, reason=reason.value, room_had="sfu-1"))
 

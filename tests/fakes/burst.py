@@ -15,7 +15,7 @@ from typing import Any
 
 from router.core.assignment import Ask
 from router.core.rooms import Rooms
-from router.core.selector import Decision
+from router.core.selector import PlacementDecision
 from router.core.sessions import Session
 from router.shell.arrivals import AT_ONCE
 from router.shell.outbox import Outbox
@@ -110,7 +110,7 @@ class Burst:
         state, placing = self.placing[which]
         room = ask.room
         claims = ResumeClaims(player=f"{identity}@{room}", room=room, identity=identity, epoch=1)
-        decisions: list[Decision] = []
+        decisions: list[PlacementDecision] = []
         try:
             seen = await state.need_store("read_room").read_room(room)
         except StoreUnavailable:

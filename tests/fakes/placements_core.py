@@ -15,6 +15,7 @@ from shared.placing import (
     Failing,
     FailureRule,
     InFlightThere,
+    Key,
     Offer,
     TooFast,
     Tries,
@@ -52,27 +53,24 @@ class PlacementsCore:
 
     def choose(self, wish: Wish, standing: str | None) -> tuple[str, dict[str, InFlightThere]]:
         """The SFU, and what was in flight before it was counted there."""
-        keep = [wish.keep] if wish.keep else []
-        offers = keep + [offer for offer in wish.offers if offer.sfu not in [each.sfu for each in keep]]
-        records = {offer.sfu: self._record(offer.sfu) for offer in offers}
+        records = {offer.sfu: self._record(offer.sfu) for offer in wish.all}
 
-        def key(offer: Offer) -> tuple[float, float]:
+        def key(offer: Offer) -> Key:
             record = records[offer.sfu]
-            counts = in_flight(record.counts, offer.version, reports_until_shown=wish.reports_until_shown)
-            over = 0 < wish.max_joins_per_s <= self._rate(record)
-            level = -1 if offer is wish.keep else offer.level
-            return (level + 1e9 * over, offer.figure + offer.cost * (counts.rooms if wish.per_room else counts.joins))
+            counts = in_flight(record.counts, offer.version)
+            too_fast = 0 < wish.max_joins_per_s <= self._rate(record)
+            return offer.key(counts.rooms if wish.per_room else counts.joins, too_fast=too_fast)
 
         told = {
             sfu: InFlightThere(counts=dict(record.counts), joins_per_s=self._rate(record))
             for sfu, record in records.items()
         }
-        best = min(offers, key=key)
+        best = min(wish.all, key=key)
         if standing is None and wish.more and 0 < wish.max_joins_per_s <= told[best.sfu].joins_per_s:
             raise TooFast(told)
         chosen = best.sfu if standing is None else standing
         fresh = standing is None
-        for offer in offers:
+        for offer in wish.all:
             if offer.sfu == chosen and (wish.join or fresh):
                 self._count(records[chosen], offer.version, Counts(int(wish.join), int(fresh)))
         return chosen, told

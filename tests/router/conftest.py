@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator
+from dataclasses import fields
 from typing import Any
 
 import pytest
 
 from router.config import RouterConfig
+from router.core.selector import NodeSelector
 from router.shell.router import Router
 from tests.fakes.store import FakeStore
 from tests.router.actors import SECRET, Sfu
+
+_SELECTOR = {each.name for each in fields(NodeSelector)}
 
 
 def config(**settings: Any) -> RouterConfig:
@@ -28,7 +32,8 @@ def config(**settings: Any) -> RouterConfig:
         "dev_tokens": True,
         "api_open": True,
     }
-    return RouterConfig(**(quick | settings)).check()
+    chosen_by = {name: settings.pop(name) for name in _SELECTOR & set(settings)}
+    return RouterConfig(selector=NodeSelector(**chosen_by), **(quick | settings)).check()
 
 
 @pytest.fixture

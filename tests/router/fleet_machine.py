@@ -15,7 +15,7 @@ import msgspec
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from router.core.assignment import Ask, Assigner, Plan
+from router.core.assignment import Ask, Assigner, PlacementPlan
 from router.core.directory import Directory
 from router.core.rooms import Rooms
 from router.core.selector import NodeSelector, SortBy
@@ -79,7 +79,7 @@ class Node:
         """What this router would write to the store: what its links said last."""
         self.told: dict[str, Version] = {}
         """The newest cordon that any player heard of from this router."""
-        self.waiting: dict[int, tuple[Player, Plan]] = {}
+        self.waiting: dict[int, tuple[Player, PlacementPlan]] = {}
         self.asked = 0
 
     def hear(self, state: SfuState, *, now: float) -> None:
@@ -353,7 +353,7 @@ class FleetMachine(RuleBasedStateMachine):
             if number in node.waiting:
                 self._settle(node, *node.waiting.pop(number), placed)
 
-        node.net.send("place_room", player.room, node.assigner.wish(plan), reply=answered)
+        node.net.send("place_room", player.room, plan.wish, reply=answered)
 
     @rule(router=st.sampled_from(ROUTERS), index=INDEX)
     def store_does_not_answer_in_time(self, router: str, index: int) -> None:
@@ -365,7 +365,7 @@ class FleetMachine(RuleBasedStateMachine):
             placed = node.assigner.place_locally(plan, room.placement)
             self._settle(node, player, plan, placed)
 
-    def _settle(self, node: Node, player: Player, plan: Plan, placed: PlacedRoom | None) -> None:
+    def _settle(self, node: Node, player: Player, plan: PlacementPlan, placed: PlacedRoom | None) -> None:
         """As the router's placing does it: settle, and when that holds, answer in the same step."""
         room = node.rooms.host(player.room)
         if placed is not None:
@@ -379,7 +379,7 @@ class FleetMachine(RuleBasedStateMachine):
             assert state is not None
             self._check_assignment(node, player, plan, decision.chosen, version_of(state))
 
-    def _check_assignment(self, node: Node, player: Player, plan: Plan, sfu: str, version: Version) -> None:
+    def _check_assignment(self, node: Node, player: Player, plan: PlacementPlan, sfu: str, version: Version) -> None:
         type(self).assignments += 1
         assert self.history[sfu][version] is SfuStatus.ONLINE, "assigned by a state that did not say ONLINE"
         told = node.told.get(sfu, (0, 0))

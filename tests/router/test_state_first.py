@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from router.core.assignment import Assigner, Plan
+from router.core.assignment import Assigner, PlacementPlan
 from router.core.directory import Directory, Version
 from router.core.facts import Fact
-from router.core.selector import Decision
+from router.core.selector import PlacementDecision
 from shared.placing import PlacedRoom
 from shared.records import SfuState
 from tests.router.fleet_machine import FleetMachine
@@ -77,7 +77,9 @@ class DeafToPlayers(Directory):
 class NoSecondLook(Assigner):
     """Answers with what the store said, though the fleet may have changed meanwhile."""
 
-    def settle(self, plan: Plan, placed: PlacedRoom | None, *, carrying: Any, now: float) -> Decision | None:
+    def settle(
+        self, plan: PlacementPlan, placed: PlacedRoom | None, *, carrying: Any, now: float
+    ) -> PlacementDecision | None:
         if placed is None or self._directory.state(placed.placement.sfu) is None:
             return super().settle(plan, placed, carrying=carrying, now=now)
         return self._decision(plan, placed.placement.sfu, self._why(plan, placed))

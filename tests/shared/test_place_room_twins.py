@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
 from router.core.inflight import in_flight
-from shared.placing import Counts, InFlightThere, Offer, PlacedRoom, Wish
+from shared.placing import OTHER, TOO_FAST, Counts, InFlightThere, Key, Offer, PlacedRoom, TooFast, Wish
 from tests.shared.worlds import MemoryWorld, RedisWorld
 
 STEPS = 150
@@ -39,7 +41,6 @@ class Requests:
             refuse=refuse,
             join=rng.random() < 0.9,
             per_room=rng.random() < 0.2,
-            reports_until_shown=rng.randint(1, 3),
         )
 
     def _offer(self, sfu: str) -> Offer:
@@ -47,7 +48,7 @@ class Requests:
         return Offer(
             sfu=sfu,
             version=(incarnation, max(0, revision - self.rng.choice((0, 0, 0, 1, 2)))),
-            level=self.rng.choice((0, 0, 0, 1)),
+            rank=self.rng.choice((OTHER, OTHER, OTHER, OTHER << 1, OTHER | TOO_FAST, TOO_FAST << 3)),
             figure=self.rng.choice((0.0, 0.1, 0.25, 0.5)),
             cost=self.rng.choice((0.0, 0.01, 0.1)),
         )
@@ -55,14 +56,13 @@ class Requests:
 
 def told(wish: Wish, placed: PlacedRoom) -> object:
     """What a router makes of the answer."""
-    offers = {each.sfu: each for each in (*wish.offers, *([wish.keep] if wish.keep else ()))}
-    there = {sfu: counts(wish, offer, placed.in_flight[sfu]) for sfu, offer in offers.items()}
+    there = {offer.sfu: counts(offer, placed.in_flight[offer.sfu]) for offer in wish.all}
     return placed.placement, placed.fresh, there
 
 
-def counts(wish: Wish, offer: Offer, there: InFlightThere) -> Counts:
+def counts(offer: Offer, there: InFlightThere) -> Counts:
     """What a router that has seen that report adds to it."""
-    return in_flight(there.counts, offer.version, reports_until_shown=wish.reports_until_shown)
+    return in_flight(there.counts, offer.version)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -79,7 +79,52 @@ async def test_both_decide_alike_and_tell_the_same_in_flight(redis_url: str, fle
         if requests.rng.random() < 0.2:  # the player goes elsewhere
             offer = requests.rng.choice(wish.offers)
             counted = [await each.store.count_join(offer.sfu, offer.version) for each in (memory, server)]
-            assert counts(wish, offer, counted[0]) == counts(wish, offer, counted[1])
+            assert counts(offer, counted[0]) == counts(offer, counted[1])
         fresh, kept = fresh + mine.fresh, kept + (not mine.fresh)
     assert min(fresh, kept) > 20, "both happened"
     await server.close()
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_the_script_chooses_by_the_one_key(redis_url: str, fleet: str, seed: int) -> None:
+    """What is chosen has the smallest `Offer.key` with what was in flight by the answer, the cap on joins included."""
+    server, requests, rng = RedisWorld(redis_url, fleet), Requests(seed), random.Random(seed)
+    chosen = asked_again = 0
+    for _ in range(STEPS):
+        room, wish = requests.next()
+        wish = replace(wish, max_joins_per_s=rng.choice((0.0, 3.0, 30.0)), more=rng.random() < 0.5)
+        answer = await ask(server, room, wish)
+        best = smallest(wish, answer.in_flight)
+        if isinstance(answer, TooFast):
+            assert wish.more
+            assert best is None or 0 < wish.max_joins_per_s <= answer.in_flight[best].joins_per_s
+            asked_again += 1
+        else:
+            assert not answer.fresh or best in (None, answer.placement.sfu), wish
+            requests.placed[room] = answer.placement.sfu
+            chosen += answer.fresh and best is not None
+    assert min(chosen, asked_again) > 5, "both happened"
+    await server.close()
+
+
+async def ask(world: RedisWorld, room: str, wish: Wish) -> PlacedRoom | TooFast:
+    try:
+        return await world.store.place_room(room, wish)
+    except TooFast as answer:
+        return answer
+
+
+def smallest(wish: Wish, in_flight_there: Mapping[str, InFlightThere]) -> str | None:
+    """The SFU with the smallest key; None where the answer, whose pace is rounded, can't tell."""
+    cap = wish.max_joins_per_s
+    if any(
+        cap and abs(there.joins_per_s - cap) < 0.001 and there.joins_per_s % 1 for there in in_flight_there.values()
+    ):
+        return None
+
+    def key(offer: Offer) -> Key:
+        there = in_flight_there[offer.sfu]
+        found = counts(offer, there)
+        return offer.key(found.rooms if wish.per_room else found.joins, too_fast=0 < cap <= there.joins_per_s)
+
+    return min(wish.all, key=key).sfu

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import re
+import secrets
 from collections import Counter
 from collections.abc import AsyncIterator
 
@@ -10,8 +12,8 @@ import pytest
 
 from shared.keys import PLACEMENTS_KEPT
 from shared.placement_records import PlacementRecord
-from shared.placing import Counts, FailureRule, InFlightThere, Offer, TooFast, Tries, Wish
-from shared.records import PlayerRecord
+from shared.placing import OTHER, TOO_FAST, Counts, FailureRule, InFlightThere, Offer, TooFast, Tries, Wish
+from shared.records import PlayerRecord, RoomPlacement
 from tests.shared.worlds import MemoryWorld, RedisWorld, World
 
 
@@ -93,7 +95,7 @@ async def test_a_restarted_sfu_has_nothing_in_flight(world: World) -> None:
 
 
 async def test_the_ladder_comes_before_the_figures(world: World) -> None:
-    better, worse = Offer(sfu="a", level=1), Offer(sfu="b", level=0, figure=5.0)
+    better, worse = Offer(sfu="a", rank=OTHER << 1), Offer(sfu="b", figure=5.0)
     assert (await world.store.place_room("room", Wish(offers=(better, worse)))).placement.sfu == "b"
 
 
@@ -115,6 +117,19 @@ async def test_over_the_cap_on_joins_an_sfu_is_passed_over_while_there_is_anothe
     assert Counter(each.placement.sfu for each in placed)["a"] in (4, 5), "one second may just have ended"
     assert (await world.other.place_room("only", capped("a"))).placement.sfu == "a", "placing never fails"
     assert placed[-1].in_flight["a"].joins_per_s > 2
+
+
+async def test_an_sfu_over_the_cap_goes_before_one_that_a_higher_rule_of_the_ladder_puts_last(world: World) -> None:
+    """Players are sent there too fast, but they can connect."""
+    for _ in range(20):  # on a busy machine the second may have ended
+        await world.store.place_room("a-only", Wish(offers=(Offer(sfu="a"),)))
+        failing, cold = Offer(sfu="b", rank=OTHER | TOO_FAST << 3), Offer(sfu="c", rank=OTHER | TOO_FAST >> 1)
+        capped = [Wish(offers=(Offer(sfu="a"), other), max_joins_per_s=1e-9) for other in (failing, cold)]
+        placed = [await world.store.place_room(secrets.token_hex(4), each) for each in capped]
+        if all(each.in_flight["a"].joins_per_s > 0 for each in placed):
+            assert [each.placement.sfu for each in placed] == ["a", "c"]
+            return
+    raise AssertionError("no three placements within one second")
 
 
 async def test_when_all_that_is_offered_is_over_the_cap_and_there_is_more_nothing_is_placed(world: World) -> None:
@@ -150,6 +165,27 @@ async def test_a_record_in_flight_that_cannot_be_read_is_empty(world: World, raw
     assert told.placement.sfu == "a"
     assert told.in_flight["a"].counts == {}
     assert (await world.store.place_room("room", wish("a"))).in_flight["a"].counts == {(1, 1): Counts(1, 1)}
+
+
+async def test_what_is_stored_is_what_routers_of_the_last_release_write_and_read(redis_world: RedisWorld) -> None:
+    """During a rollout of routers old and new ones share one Redis (D9): these bytes are theirs."""
+    now = int(await redis_world.server_now())
+    since = now * 1000
+    await redis_world.write_raw_in_flight("a", f"{now} 3 2;1 6 1 1 {since};1 7 5 2 {since}".encode())
+    await redis_world.write_raw_field("old", "place", b'{"sfu":"a","generation":7}')
+    lagging = Wish(offers=(Offer(sfu="a", version=(1, 7), cost=0.01), Offer(sfu="b", figure=0.05)))
+    told = await redis_world.store.place_room("old", lagging)
+    assert told.placement == RoomPlacement(sfu="a", generation=7)
+    assert told.in_flight["a"].counts == {(1, 6): Counts(1, 1), (1, 7): Counts(5, 2)}
+    assert (await redis_world.store.place_room("new", lagging)).placement.sfu == "b", "seven in flight were counted"
+    refused = Wish(offers=lagging.offers[1:], refuse=("a",))
+    assert (await redis_world.store.place_room("old", refused)).placement.generation == 8
+    raw = await redis_world.read_raw("old", "place"), await redis_world.read_raw("new", "place")
+    assert raw == (b'{"sfu":"b","generation":8}', b'{"sfu":"b","generation":1}')
+    kept = re.sub(rb"\b\d{10}\b", b"S", re.sub(rb"\b\d{13}\b", b"MS", await redis_world.read_raw_in_flight("a")))
+    assert re.fullmatch(rb"S \d \d;1 6 1 1 MS;1 7 6 2 MS", kept), kept
+    kept = re.sub(rb"\b\d{10}\b", b"S", re.sub(rb"\b\d{13}\b", b"MS", await redis_world.read_raw_in_flight("b")))
+    assert re.fullmatch(rb"S \d \d;0 0 2 2 MS", kept), kept
 
 
 @pytest.mark.parametrize(

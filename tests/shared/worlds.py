@@ -111,6 +111,12 @@ class RedisWorld:
     async def write_raw_in_flight(self, sfu: str, raw: bytes) -> None:
         await self._do("SET", self.keys.in_flight(sfu), raw)
 
+    async def read_raw(self, room: str, field: str) -> bytes:
+        return bytes(await self._do("HGET", self.keys.room(room), field))
+
+    async def read_raw_in_flight(self, sfu: str) -> bytes:
+        return bytes(await self._do("GET", self.keys.in_flight(sfu)))
+
     async def write_raw_failing(self, sfu: str, raw: str) -> None:
         await self._do("HSET", self.keys.failing, sfu, raw)
 

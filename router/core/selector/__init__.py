@@ -1,25 +1,16 @@
-"""Choosing among placeable SFUs (P1): a kind filters, a sort orders, and a filter that leaves nobody is ignored."""
+"""Choosing among placeable SFUs (P1): a kind filters, a sort orders, and a filter that leaves none is ignored."""
 
-from router.core.selector.decision import (
-    NO_PREFERENCE,
-    Candidate,
-    Decision,
-    Ordering,
-    Preference,
-    Rejected,
-    Scored,
-)
-from router.core.selector.node_selector import Kind, NodeSelector, SortBy
+from router.core.selector.decision import PlacementDecision, Rejected, Standing
+from router.core.selector.ladder import NO_PREFERENCE, Preference
+from router.core.selector.node_selector import NodeSelector, SelectorKind, SortBy
 
 __all__ = [
     "NO_PREFERENCE",
-    "Candidate",
-    "Decision",
-    "Kind",
     "NodeSelector",
-    "Ordering",
+    "PlacementDecision",
     "Preference",
     "Rejected",
-    "Scored",
+    "SelectorKind",
     "SortBy",
+    "Standing",
 ]

@@ -4,49 +4,33 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from shared.records import LoadParts, SfuState
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A placeable SFU, with what is known of it beside its own report."""
-
-    sfu: str
-    state: SfuState
-    in_flight: int = 0
-    """Placements that its report can't show yet (P4)."""
-    cost: float = 0.0
-    """What each of them will add to the figure that sorts, in that figure's unit."""
-    failing: bool = False
-    """Connections to it fail for many."""
-    hot: bool = False
-    """Joins reach it faster than the cap."""
-    cold: bool = False
-    """Has not proved itself with a first packet, and is still being waited for (A5)."""
-
-    @property
-    def parts(self) -> LoadParts:
-        return self.state.load_parts
+from router.core.selector.ladder import NO_PREFERENCE, Preference
+from shared.placing import Key, Offer
+from shared.records import SfuState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Preference:
-    """What one request would like; nobody is refused for it."""
+class Standing(Offer):
+    """How one SFU stands in a choice: what the store is offered, and what only this router needs to know of it."""
 
-    cell: str = ""
-    """SFUs of this cell first; empty: any."""
-    version: str = ""
-    """Among those, SFUs of this release first; empty: any."""
+    state: SfuState
+    """Its newest report."""
+    known: bool = True
+    """False: the report does not say the figure, which then counts as 0, behind all that are known."""
+    in_flight: int = 0
+    """Placements that the report can't show yet (P4)."""
+    passed_over: str = ""
+    """Why it stands behind others regardless of its figure; empty: it does not."""
 
-    def misses(self, state: SfuState) -> tuple[bool, bool]:
-        """Which of the two wishes an SFU does not meet; smaller is better."""
-        return (
-            bool(self.cell) and state.cell != self.cell,
-            bool(self.version) and state.version != self.version,
-        )
+    @property
+    def order(self) -> Key:
+        """What is compared, with what this router knows to be in flight."""
+        return self.key(self.in_flight)
 
-
-NO_PREFERENCE = Preference()
+    @property
+    def corrected(self) -> float:
+        """The figure with what is in flight. Of an unknown one, only what is in flight."""
+        return self.order[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,61 +42,19 @@ class Rejected:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scored:
-    """One candidate as the choice saw it."""
-
-    sfu: str
-    level: int = 0
-    """Whoever has a lower level goes first, whatever the figures say."""
-    figure: float | None = None
-    """What its report says, in the sort's unit; None: don't know."""
-    in_flight: int = 0
-    """Placements that count beside the report."""
-    cost: float = 0.0
-    """What each of them adds."""
-    passed_over: str = ""
-    """Why it stands behind others regardless of its figure; empty: it does not."""
-    version: tuple[int, int] = (0, 0)
-    """`(incarnation, revision)` of the report."""
-
-    @property
-    def corrected(self) -> float:
-        """The figure that compares: the report's and what is in flight. Of an unknown one, only what is in flight."""
-        return (self.figure or 0.0) + self.in_flight * self.cost
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ordering:
-    """Every placeable SFU, best first.
-
-    Those above a limit come last: they take a room only when nobody else can, or when it is theirs already (P2).
-    """
-
-    order: tuple[str, ...]
-    over_limit: tuple[Rejected, ...] = ()
-    limit_ignored: bool = False
-    """The limit left nobody whose figures are known, so it was ignored."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
+class PlacementDecision:
     """Where a player was placed, and why."""
 
     chosen: str | None
     reason: str
-    """A `router.core.assignment.Reason`."""
-    candidates: tuple[Scored, ...] = ()
-    """The first of those who were eligible, best first, with their scores."""
+    """A `router.core.assignment.PlacementReason`."""
+    candidates: tuple[Standing, ...] = ()
+    """The first of those that were eligible, best first."""
     rejected: tuple[Rejected, ...] = ()
-    """Some of those who were not, each with its reason."""
+    """Some of those that were not, each with its reason."""
     kind: str = ""
     sort_by: str = ""
     limit_ignored: bool = False
     room_had: str = ""
     """The SFU that the room had before, as far as this router knew."""
     preference: Preference = NO_PREFERENCE
-
-    @property
-    def order(self) -> tuple[str, ...]:
-        """The candidates' ids, best first."""
-        return tuple(each.sfu for each in self.candidates)

@@ -1,8 +1,7 @@
 """The order of all SFUs, kept while reports come in, so that choosing among ten thousand takes microseconds.
 
-Gives what `NodeSelector.order` gives, a few at a time: the same tiers, the same figures, ties in an order drawn by
-chance. A list sorted by `(tier, value, id)` is the whole of it; a cell or a version that somebody prefers gets a list
-of its own the first time.
+A list sorted by `(rank, figure, id)` is the whole of it; a cell or a version that a player prefers gets a list of its
+own the first time. Ties come in an order drawn by chance.
 """
 
 from __future__ import annotations
@@ -12,41 +11,21 @@ import random
 from bisect import bisect_left, insort
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from itertools import chain
-from typing import NamedTuple
+from dataclasses import replace
+from itertools import islice
 
-from router.core.selector.decision import NO_PREFERENCE, Candidate, Preference
-from router.core.selector.node_selector import Limit, NodeSelector, tier
+from router.core.selector.decision import Standing
+from router.core.selector.ladder import FAILING, LIMIT_UNKNOWN, NO_PREFERENCE, OVER_LIMIT, Preference
+from router.core.selector.node_selector import NodeSelector
 
-Key = tuple[int, float, str]
+Place = tuple[int, float, str]
+"""The key that is compared, and the SFU's id."""
 View = tuple[str, str]
 """Of which cell, of which version; empty: any."""
-EVERYBODY: View = ("", "")
+ALL: View = ("", "")
 MAX_VIEWS = 1024
-"""Lists kept, more than a fleet has cells and releases; the one used longest ago goes first."""
-SECTION = tier(True, Limit.WITHIN) - tier(False, Limit.OVER)
-"""Rungs that differ in neither failures nor limit."""
-
-
-@dataclass(slots=True)
-class Picks:
-    """The first of the order."""
-
-    levels: list[list[str]] = field(default_factory=list)
-    """SFUs, best first, in lists: whoever is in an earlier one goes first whatever the figures say."""
-    limit_ignored: bool = False
-
-    @property
-    def order(self) -> list[str]:
-        """All of them, best first."""
-        return [sfu for level in self.levels for sfu in level]
-
-
-class _Entry(NamedTuple):
-    key: Key
-    cell: str
-    version: str
+"""Lists kept, more than a fleet has cells and releases; the one used longest ago is dropped first."""
+Usable = Callable[[str], bool]
 
 
 class Index:
@@ -54,116 +33,107 @@ class Index:
 
     def __init__(self, selector: NodeSelector) -> None:
         self._selector = selector
-        self._entries: dict[str, _Entry] = {}
-        self._views: OrderedDict[View, list[Key]] = OrderedDict({EVERYBODY: []})
+        self._standings: dict[str, Standing] = {}
+        self._views: OrderedDict[View, list[Place]] = OrderedDict({ALL: []})
         self._cells: Counter[str] = Counter()
         self._versions: Counter[str] = Counter()
 
-    def put(self, candidate: Candidate) -> None:
+    def put(self, new: Standing) -> None:
         """Take an SFU in, or move it to where it belongs now."""
-        rank = self._selector.rank(candidate)
-        state = candidate.state
-        key = (rank.tier, rank.value, candidate.sfu)
-        old = self._entries.get(candidate.sfu)
+        old, state = self._standings.get(new.sfu), new.state
+        self._standings[new.sfu] = new
         if old is not None:
-            if old.key == key and old.cell == state.cell and old.version == state.version:
+            same = old.state.cell == state.cell and old.state.version == state.version
+            if same and old.order == new.order:
                 return
             self._take_out(old)
-        new = self._entries[candidate.sfu] = _Entry(key, state.cell, state.version)
-        self._cells[new.cell] += 1
-        self._versions[new.version] += 1
-        for keys in self._views_with(new):
-            insort(keys, new.key)
+        self._cells[state.cell] += 1
+        self._versions[state.version] += 1
+        place = _place(new)
+        for places in self._views_with(new):
+            insort(places, place)
 
     def drop(self, sfu: str) -> None:
         """It gets no new work."""
-        old = self._entries.pop(sfu, None)
+        old = self._standings.pop(sfu, None)
         if old is not None:
             self._take_out(old)
 
-    def best(
-        self,
-        *,
-        count: int,
-        usable: Callable[[str], bool],
-        rng: random.Random,
-        preference: Preference = NO_PREFERENCE,
-    ) -> Picks:
-        """The first `count` of the order that are `usable`; with `two_choices` two drawn among the best."""
-        picks = Picks()
-        draw = self._selector.two_choices
-        room = 2 if draw else count
-        views = self._views_for(preference)
-        for failing in (False, True):
-            within = self._first(views, failing, Limit.WITHIN, room, usable, rng)
-            sections = [within]
-            if sum(map(len, within)) < room:
-                over = self._first(views, failing, Limit.OVER, room, usable, rng)
-                unknown = self._first(views, failing, Limit.UNKNOWN, room, usable, rng)
-                ignored = bool(over) and not within
-                picks.limit_ignored = picks.limit_ignored or (ignored and not picks.levels)
-                sections = [over, unknown] if ignored else [within, unknown, over]
-            for level in chain.from_iterable(sections):
-                if room > 0:
-                    picks.levels.append(level[:room])
-                    room -= len(level)
-            if room <= 0:
-                break
-        if draw:
-            picks.levels = [sorted(level, key=lambda sfu: self._entries[sfu].key[1]) for level in picks.levels]
-        return picks
+    def get(self, sfu: str) -> Standing | None:
+        """How the SFU stands, if it is in the order."""
+        return self._standings.get(sfu)
 
-    def passed_over(self, count: int) -> Iterator[str]:
-        """SFUs from the end of the order that stand behind others whatever their figure, worst first."""
-        keys = self._views[EVERYBODY]
-        for i in range(len(keys) - 1, max(-1, len(keys) - 1 - count), -1):
-            if keys[i][0] == 0:
+    def best(
+        self, *, count: int, usable: Usable, rng: random.Random, preference: Preference = NO_PREFERENCE
+    ) -> tuple[list[Standing], bool]:
+        """The first `count` of the order that are `usable`, ranked for this preference; true: the limit was ignored.
+
+        With `two_choices` two of them, drawn among the best.
+        """
+        draw = self._selector.two_choices
+        wanted = 2 if draw else count
+        views = self._views_for(preference)
+        found: list[Standing] = []
+        limit_ignored = False
+        for connections in (0, FAILING):
+            if len(found) < wanted:
+                more, ignored = self._best_of(views, connections, wanted - len(found), usable, rng)
+                limit_ignored = limit_ignored or (ignored and not found)
+                found += more
+        found = [self._selector.behind(each, preference.missed(each.state)) for each in found]
+        if draw:
+            found.sort(key=lambda each: each.order)
+        return found, limit_ignored
+
+    def passed_over(self, count: int) -> Iterator[Standing]:
+        """SFUs from the end of the order that stand behind others whatever their figure, the last one first."""
+        for _, _, sfu in islice(reversed(self._views[ALL]), max(0, count)):
+            if not self._standings[sfu].passed_over:
                 return
-            yield keys[i][2]
+            yield self._standings[sfu]
 
     def __contains__(self, sfu: object) -> bool:
-        return sfu in self._entries
+        return sfu in self._standings
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return len(self._standings)
 
     # --- inside ---
 
-    def _first(
-        self,
-        views: list[list[Key]],
-        failing: bool,
-        limit: Limit,
-        count: int,
-        usable: Callable[[str], bool],
-        rng: random.Random,
-    ) -> list[list[str]]:
-        """The first `count` usable ones of one section; a list a rung and wish met."""
-        levels: list[list[str]] = []
-        everybody = views[-1]
-        low = tier(failing, limit)
-        stop = low + SECTION
-        at = bisect_left(everybody, (low,))
-        while at < len(everybody) and everybody[at][0] < stop:
-            rung = everybody[at][0]
+    def _best_of(
+        self, views: list[list[Place]], connections: int, wanted: int, usable: Usable, rng: random.Random
+    ) -> tuple[list[Standing], bool]:
+        """The first of those with such connections; true: all that are known are over the limit, so it is ignored."""
+        unknown_from, over_from = connections + LIMIT_UNKNOWN, connections + OVER_LIMIT
+
+        def first(low: int, stop: int) -> list[Standing]:
+            return [self._standings[sfu] for sfu in islice(self._walk(views, low, stop, usable, rng), wanted)]
+
+        within = first(connections, unknown_from)
+        if len(within) >= wanted:
+            return within, False
+        over, unknown = first(over_from, connections + FAILING), first(unknown_from, over_from)
+        if within or not over:
+            return [*within, *unknown, *over][:wanted], False
+        over = [replace(each, rank=each.rank & ~OVER_LIMIT) for each in over]
+        return [*over, *unknown][:wanted], True
+
+    def _walk(self, views: list[list[Place]], low: int, stop: int, usable: Usable, rng: random.Random) -> Iterator[str]:
+        """Those usable of the ranks from `low` to below `stop`, in order; on each rank first the preferred ones."""
+        everything = views[-1]
+        at = bisect_left(everything, (low,))
+        while at < len(everything) and (rank := everything[at][0]) < stop:
             seen: set[str] = set()
             for view in views:
-                found: list[str] = []
-                for sfu in self._on_rung(view, rung, rng):
+                for sfu in self._on_rank(view, rank, rng):
                     if sfu not in seen and usable(sfu):
-                        found.append(sfu)
-                        if len(found) >= count:
-                            return [*levels, found]
-                    if view is not everybody:
+                        yield sfu
+                    if view is not everything:
                         seen.add(sfu)
-                if found:
-                    levels.append(found)
-                    count -= len(found)
-            at = bisect_left(everybody, (rung + 1,))
-        return levels
+            at = bisect_left(everything, (rank + 1,))
 
-    def _on_rung(self, view: list[Key], rung: int, rng: random.Random) -> Iterator[str]:
-        at, end = bisect_left(view, (rung,)), bisect_left(view, (rung + 1,))
+    def _on_rank(self, view: list[Place], rank: int, rng: random.Random) -> Iterator[str]:
+        at, end = bisect_left(view, (rank,)), bisect_left(view, (rank + 1,))
         while at < end:
             ties = self._ties(view, at, end)
             if ties - at == 1:
@@ -173,54 +143,59 @@ class Index:
                     yield view[i][2]
             at = ties
 
-    def _ties(self, view: list[Key], at: int, end: int) -> int:
+    def _ties(self, view: list[Place], at: int, end: int) -> int:
         """Where the run of those ends that are as good as the one at `at`."""
         if self._selector.two_choices:
-            return end  # anybody on the rung may be drawn
-        rung, value, _ = view[at]
-        if at + 1 == end or view[at + 1][1] != value:
+            return end  # any on the rank may be drawn
+        rank, figure, _ = view[at]
+        if at + 1 == end or view[at + 1][1] != figure:
             return at + 1
-        return bisect_left(view, (rung, math.nextafter(value, math.inf)), at, end)
+        return bisect_left(view, (rank, math.nextafter(figure, math.inf)), at, end)
 
-    def _views_for(self, preference: Preference) -> list[list[Key]]:
-        """Lists to look through on each rung: those that meet both wishes, then one, then all."""
+    def _views_for(self, preference: Preference) -> list[list[Place]]:
+        """Lists to look through on each rank: those that meet both wishes, then one, then all."""
         if not preference.cell and not preference.version:
-            return [self._views[EVERYBODY]]
+            return [self._views[ALL]]
         cell = preference.cell if self._cells[preference.cell] else ""
         version = preference.version if self._versions[preference.version] else ""
-        wanted = [(cell, version), (cell, ""), ("", version), EVERYBODY]
+        wanted = [(cell, version), (cell, ""), ("", version), ALL]
         return [self._view(view) for view in dict.fromkeys(wanted)]
 
-    def _view(self, view: View) -> list[Key]:
-        keys = self._views.get(view)
-        if keys is None:
-            keys = self._views[view] = sorted(entry.key for entry in self._entries.values() if _belongs(entry, view))
+    def _view(self, view: View) -> list[Place]:
+        places = self._views.get(view)
+        if places is None:
+            within = (each for each in self._standings.values() if _belongs(each, view))
+            places = self._views[view] = sorted(map(_place, within))
         self._views.move_to_end(view)
         while len(self._views) > MAX_VIEWS:
-            oldest = next(each for each in self._views if each != EVERYBODY)
+            oldest = next(each for each in self._views if each != ALL)
             del self._views[oldest]
-        return keys
+        return places
 
-    def _take_out(self, entry: _Entry) -> None:
-        self._cells[entry.cell] -= 1
-        self._versions[entry.version] -= 1
-        for counter, name in ((self._cells, entry.cell), (self._versions, entry.version)):
+    def _take_out(self, standing: Standing) -> None:
+        for counter, name in ((self._cells, standing.state.cell), (self._versions, standing.state.version)):
+            counter[name] -= 1
             if counter[name] <= 0:
                 del counter[name]
-        for keys in self._views_with(entry):
-            del keys[bisect_left(keys, entry.key)]
+        place = _place(standing)
+        for places in self._views_with(standing):
+            del places[bisect_left(places, place)]
 
-    def _views_with(self, entry: _Entry) -> Iterator[list[Key]]:
+    def _views_with(self, standing: Standing) -> Iterator[list[Place]]:
         """The lists that an SFU is in: at most four, so their number costs a report nothing."""
-        cell, version = entry.cell, entry.version
-        for view in {EVERYBODY, (cell, ""), ("", version), (cell, version)}:
-            if (keys := self._views.get(view)) is not None:
-                yield keys
+        cell, version = standing.state.cell, standing.state.version
+        for view in {ALL, (cell, ""), ("", version), (cell, version)}:
+            if (places := self._views.get(view)) is not None:
+                yield places
 
 
-def _belongs(entry: _Entry, view: View) -> bool:
+def _place(standing: Standing) -> Place:
+    return (*standing.order, standing.sfu)
+
+
+def _belongs(standing: Standing, view: View) -> bool:
     cell, version = view
-    return (not cell or entry.cell == cell) and (not version or entry.version == version)
+    return (not cell or standing.state.cell == cell) and (not version or standing.state.version == version)
 
 
 def shuffled(start: int, stop: int, *, rng: random.Random) -> Iterator[int]:

@@ -2,28 +2,25 @@
 
 Where a figure is missing the answer is "don't know" (invariant 4): such an SFU is not above a limit, so it stays
 eligible, and it is not below one either, so it comes after every SFU whose figures are known to be good. When all known
-ones are above the limit, the limit is ignored for them; the unknown ones still come after: ignorance recommends nobody.
-Ties are broken by chance.
+ones are above the limit, the limit is ignored for them; the unknown ones still come after them: not to know an SFU's
+load is no reason to choose it. Ties are broken by chance.
 
-`order` is the rule in its plainest form. Routers ask `router.core.selector.index`, which gives the same answer for ten
-thousand SFUs without sorting them each time.
+This says how one SFU stands; `router.core.selector.index` keeps ten thousand of them in order.
 """
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from enum import IntEnum, StrEnum
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from enum import StrEnum
 
-from router.core.selector import any as any_kind
-from router.core.selector import cpuload, sysload
-from router.core.selector.decision import NO_PREFERENCE, Candidate, Ordering, Preference, Rejected
+from router.core.selector.decision import Standing
+from router.core.selector.ladder import COLD, FAILING, LIMIT_UNKNOWN, OVER_LIMIT, UNKNOWN, why_behind
 from router.core.selector.sorts import SORTS, Sort, known
+from shared.placing import OTHER, TOO_FAST
+from shared.records import SfuState, version_of
 
 
-class Kind(StrEnum):
+class SelectorKind(StrEnum):
     """Which limit filters."""
 
     ANY = "any"
@@ -47,130 +44,87 @@ class SortBy(StrEnum):
     LOAD = "load"
 
 
-class Limit(IntEnum):
-    """How an SFU stands to the limit of the kind."""
-
-    WITHIN = 0
-    UNKNOWN = 1
-    OVER = 2
-
-
-class Rank(NamedTuple):
-    """Where an SFU stands; whoever's is smaller is better. The ladder of the choice, from the top."""
-
-    failing: bool
-    """Connections to it fail for many: after everybody else."""
-    limit: Limit
-    """Above the limit of the kind: after those within."""
-    hot: bool
-    """Over the cap on joins a second."""
-    cold: bool
-    """Not warmed up."""
-    unknown: bool
-    """Its figure is not known."""
-    value: float
-    """The figure, with what is in flight."""
-
-    @property
-    def tier(self) -> int:
-        """All but the value as one number of the same order."""
-        return tier(self.failing, self.limit, hot=self.hot, cold=self.cold, unknown=self.unknown)
-
-
-def tier(failing: bool, limit: Limit, *, hot: bool = False, cold: bool = False, unknown: bool = False) -> int:
-    """The rungs of the ladder as one number."""
-    return (((failing * 3 + limit) * 2 + hot) * 2 + cold) * 2 + unknown
-
-
-Figure = Callable[[Candidate], float | None]
-_FIGURES: dict[Kind, Figure] = {
-    Kind.ANY: any_kind.figure,
-    Kind.CPULOAD: cpuload.figure,
-    Kind.SYSLOAD: sysload.figure,
-}
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeSelector:
-    """The settings of the choice."""
+    """The settings of the choice. Flags and variables of `sluice router`, under these names."""
 
-    kind: Kind = Kind.ANY
+    node_selector_kind: SelectorKind = SelectorKind.ANY
+    """Which limit filters SFUs: any, cpuload, sysload."""
     sort_by: SortBy = SortBy.LOAD
+    """What orders SFUs: random, sysload, cpuload, rooms, clients, tracks, bytespersec, load."""
     cpu_load_limit: float = 0.9
+    """CPU load above which `cpuload` leaves an SFU out [share of its cores]."""
     sysload_limit: float = 0.9
+    """One-minute load average per core above which `sysload` leaves an SFU out."""
     two_choices: bool = False
-    """Draw two SFUs among the best of the ladder and take the better, instead of the best of all."""
-    join_cost: float = 0.0
-    """What a placement in flight adds to the figure; 0: estimate it."""
-    reports_until_shown: int = 2
-    """Reports after which a placement counts as shown by them."""
+    """Draw two SFUs by chance among the best of the ladder and take the better one, instead of the best of all."""
     max_joins_per_s: float = 0.0
-    """Joins a second above which an SFU is passed over; 0: no cap."""
-    warm_up_wait_s: float = 30.0
-    """For how long an SFU that has not warmed up is passed over after it was first heard of."""
+    """Joins a second above which an SFU is passed over while there is another, over all routers; 0: no cap."""
 
     @property
     def sort(self) -> Sort:
         return SORTS[self.sort_by]
 
-    def figure(self, candidate: Candidate) -> float | None:
+    def figure(self, state: SfuState) -> float | None:
         """What sorts, by the SFU's own report; None: don't know."""
         sort = self.sort
-        return known(sort.figure(candidate), absurd=sort.absurd)
+        return known(sort.figure(state), absurd=sort.absurd)
 
-    def rank(self, candidate: Candidate) -> Rank:
-        """Where the candidate stands."""
-        figure = self.figure(candidate)
-        return Rank(
-            failing=candidate.failing,
-            limit=self._limit(candidate),
-            hot=candidate.hot,
-            cold=candidate.cold,
-            unknown=figure is None,
-            value=(figure or 0.0) + candidate.in_flight * candidate.cost,
+    def is_too_fast(self, joins_per_s: float) -> bool:
+        """So many joins a second are over the cap."""
+        return 0 < self.max_joins_per_s <= joins_per_s
+
+    def standing(
+        self,
+        sfu: str,
+        state: SfuState,
+        *,
+        in_flight: int = 0,
+        cost: float = 0.0,
+        failing: bool = False,
+        too_fast: bool = False,
+        cold: bool = False,
+    ) -> Standing:
+        """How an SFU stands, by its report and by what no report says."""
+        figure = self.figure(state)
+        rank = (
+            OTHER
+            | (FAILING if failing else 0)
+            | self._limit(state)
+            | (TOO_FAST if too_fast else 0)
+            | (COLD if cold else 0)
+            | (UNKNOWN if figure is None else 0)
+        )
+        return Standing(
+            sfu=sfu,
+            version=version_of(state),
+            rank=rank,
+            figure=figure or 0.0,
+            cost=cost,
+            state=state,
+            known=figure is not None,
+            in_flight=in_flight,
+            passed_over=self._why_behind(rank),
         )
 
-    def passed_over(self, rank: Rank) -> str:
-        """The rung that puts it behind others, in a word; empty when only its figure counts."""
-        rungs = (
-            (rank.failing, "failing-connections"),
-            (rank.limit is Limit.OVER, f"{self.kind}-over-limit"),
-            (rank.limit is Limit.UNKNOWN, f"{self.kind}-unknown"),
-            (rank.hot, "joins-too-fast"),
-            (rank.cold, "not-warmed-up"),
-            (rank.unknown, f"{self.sort_by}-unknown"),
-        )
-        return next((why for stands, why in rungs if stands), "")
+    def behind(self, standing: Standing, digits: int) -> Standing:
+        """How the SFU stands when these digits of the ladder hold for it, too."""
+        rank = standing.rank | digits
+        if rank == standing.rank:
+            return standing
+        return replace(standing, rank=rank, passed_over=standing.passed_over or self._why_behind(rank))
 
-    def order(
-        self, candidates: Iterable[Candidate], *, rng: random.Random, preference: Preference = NO_PREFERENCE
-    ) -> Ordering:
-        """All candidates, best first."""
-        ranked = [(self.rank(candidate), candidate) for candidate in sorted(candidates, key=lambda each: each.sfu)]
-        rng.shuffle(ranked)
-        ranked.sort(key=lambda each: (each[0].tier, preference.misses(each[1].state), each[0].value))
-        sections: list[list[str]] = []
-        ignored = []
-        for failing in (False, True):
-            within, unknown, over = (
-                [it.sfu for rank, it in ranked if rank.failing is failing and rank.limit is limit] for limit in Limit
-            )
-            ignore = bool(over) and not within
-            sections += [over, unknown] if ignore else [within, unknown, over]
-            ignored.append(ignore)
-        over_limit = [Rejected(it.sfu, f"{self.kind}-over-limit") for rank, it in ranked if rank.limit is Limit.OVER]
-        first = next((i for i in (0, 1) if any(rank.failing == bool(i) for rank, _ in ranked)), 0)
-        return Ordering(
-            order=tuple(sfu for section in sections for sfu in section),
-            over_limit=tuple(over_limit),
-            limit_ignored=ignored[first],
-        )
+    def _why_behind(self, rank: int) -> str:
+        return why_behind(rank, kind=self.node_selector_kind, sort_by=self.sort_by)
 
-    def _limit(self, candidate: Candidate) -> Limit:
-        if self.kind is Kind.ANY:
-            return Limit.WITHIN
-        figure = known(_FIGURES[self.kind](candidate), absurd=SORTS[self.kind].absurd)
+    def _limit(self, state: SfuState) -> int:
+        """The digit for the limit of the kind."""
+        kind = self.node_selector_kind
+        if kind is SelectorKind.ANY:
+            return 0
+        of_cpu = kind is SelectorKind.CPULOAD
+        sort, most = SORTS[kind], self.cpu_load_limit if of_cpu else self.sysload_limit
+        figure = known(sort.figure(state), absurd=sort.absurd)
         if figure is None:
-            return Limit.UNKNOWN
-        most = self.cpu_load_limit if self.kind is Kind.CPULOAD else self.sysload_limit
-        return Limit.OVER if figure > most else Limit.WITHIN
+            return LIMIT_UNKNOWN
+        return OVER_LIMIT if figure > most else 0

@@ -9,7 +9,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from router.core.selector.decision import Candidate
 from shared.load import MOST_EGRESS_BPS
 from shared.records import SfuState
 
@@ -21,11 +20,11 @@ LEAN_ON = 10
 class Sort:
     """One way to order SFUs."""
 
-    figure: Callable[[Candidate], float | None]
+    figure: Callable[[SfuState], float | None]
     absurd: float
-    """No node's figure is as large; whoever reports one does not know it."""
+    """No node's figure is as large: an SFU that reports it does not know its own."""
     first: float = 0.0
-    """What a join adds while nothing is known of anybody, in the figure's unit."""
+    """What a join adds while no SFU is known that could tell, in the figure's unit."""
     least: float = 0.0
     most: float = 0.0
     """Bounds on the mean per client, so that an odd report moves an order and never stands it on its head."""
@@ -33,25 +32,25 @@ class Sort:
     """New rooms count, not joins."""
 
 
-def _bytes_per_s(candidate: Candidate) -> float | None:
-    """Each way by itself: a sum would hide that one of them can't be."""
-    egress = known(candidate.parts.egress_bps, absurd=MOST_EGRESS_BPS)
-    ingress = known(candidate.parts.ingress_bps, absurd=MOST_EGRESS_BPS)
+def _bytes_per_s(state: SfuState) -> float | None:
+    """Each way is looked at alone: a sum would hide that one of them can't be."""
+    egress = known(state.load_parts.egress_bps, absurd=MOST_EGRESS_BPS)
+    ingress = known(state.load_parts.ingress_bps, absurd=MOST_EGRESS_BPS)
     return None if egress is None or ingress is None else (egress + ingress) / 8
 
 
 SORTS: dict[str, Sort] = {
     "random": Sort(figure=lambda _: 0.0, absurd=1.0),
     # One per cent of a node for a join: jicofo's weight for participants it has just sent somewhere.
-    "load": Sort(figure=lambda candidate: candidate.state.load, absurd=100.0, first=0.01, least=0.0005, most=0.05),
-    "cpuload": Sort(figure=lambda candidate: candidate.parts.cpu, absurd=10.0, first=0.01, least=0.0005, most=0.05),
-    "sysload": Sort(figure=lambda candidate: candidate.parts.sysload, absurd=1e4, first=0.01, least=0.0005, most=0.05),
+    "load": Sort(figure=lambda state: state.load, absurd=100.0, first=0.01, least=0.0005, most=0.05),
+    "cpuload": Sort(figure=lambda state: state.load_parts.cpu, absurd=10.0, first=0.01, least=0.0005, most=0.05),
+    "sysload": Sort(figure=lambda state: state.load_parts.sysload, absurd=1e4, first=0.01, least=0.0005, most=0.05),
     "rooms": Sort(
-        figure=lambda candidate: candidate.parts.rooms, absurd=1e6, first=1.0, least=1.0, most=1.0, per_room=True
+        figure=lambda state: state.load_parts.rooms, absurd=1e6, first=1.0, least=1.0, most=1.0, per_room=True
     ),
-    "clients": Sort(figure=lambda candidate: candidate.parts.clients, absurd=1e6, first=1.0, least=1.0, most=1.0),
+    "clients": Sort(figure=lambda state: state.load_parts.clients, absurd=1e6, first=1.0, least=1.0, most=1.0),
     # A camera and a microphone.
-    "tracks": Sort(figure=lambda candidate: candidate.parts.tracks, absurd=1e7, first=2.0, least=0.1, most=20.0),
+    "tracks": Sort(figure=lambda state: state.load_parts.tracks, absurd=1e7, first=2.0, least=0.1, most=20.0),
     # 2 Mbit/s in and out: a small call with video. A terabit a second is no node's, in or out.
     "bytespersec": Sort(figure=_bytes_per_s, absurd=2 * MOST_EGRESS_BPS / 8, first=250e3, least=1e3, most=10e6),
 }
@@ -78,12 +77,10 @@ class Costs:
     """
 
     MOVED = 0.1
-    """The fleet's mean is taken anew when it has changed by this share; keys that hang on it are made anew then."""
+    """The fleet's mean is taken over when it has changed by this share; only then are SFUs moved for it."""
 
-    def __init__(self, sort: Sort, *, fixed: float = 0.0) -> None:
-        """`fixed` > 0: that, and no estimate [the figure's unit]."""
+    def __init__(self, sort: Sort) -> None:
         self._sort = sort
-        self._fixed = fixed
         self._busy: dict[str, tuple[float, int]] = {}
         self._figures = 0.0
         self._clients = 0
@@ -101,7 +98,7 @@ class Costs:
 
     def moved(self) -> bool:
         """The fleet's mean has changed enough to matter; `typical` is the new one from here on."""
-        if self._fixed or not self._sort.first:
+        if not self._sort.first:
             return False
         now = self._bound((self._figures + LEAN_ON * self._sort.first) / (self._clients + LEAN_ON))
         if abs(now - self.typical) <= self.MOVED * self.typical:
@@ -111,8 +108,6 @@ class Costs:
 
     def of(self, figure: float | None, clients: int) -> float:
         """What a join adds to an SFU with this figure and so many clients."""
-        if self._fixed:
-            return self._fixed
         if figure is None:
             return self.typical
         return self._bound((figure + LEAN_ON * self.typical) / (clients + LEAN_ON))

@@ -2,7 +2,8 @@
 -- "<second> <joins in it> <joins in the one before>", then for each version of the report that decided
 -- ";<incarnation> <revision> <joins> <rooms> <when the first was placed [ms]>". What can't be read is empty.
 
--- LIFE_MS is `shared.placing.IN_FLIGHT_LIFE_S`; FORGET_AFTER more than `reports_until_shown` can be.
+-- LIFE_MS is `shared.placing.IN_FLIGHT_LIFE_S`; FORGET_AFTER is more than the 5 reports until a placement is shown that
+-- older routers can be set to.
 local MAX_VERSIONS, FORGET_AFTER, LIFE_MS = 6, 6, 20000
 local HEAD, EACH = '^(%d+) (%d+) (%d+)', ';(%d+) (%d+) (%d+) (%d+) (%d+)'
 
@@ -22,7 +23,7 @@ local function per_second(raw, now)
   return joins and joins + before * (1 - (now % 1000) / 1000) or 0
 end
 
--- What a router reads of a version (`_COUNTS` in placements.py): what it can't read counts for nobody.
+-- What a router reads of a version (`_COUNTS` in placements.py): what it can't read does not count.
 local function readable(i, r, joins, rooms, since)
   return #i <= 19 and #r <= 19 and #joins <= 9 and #rooms <= 9 and #since <= 18
 end

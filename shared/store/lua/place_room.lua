@@ -1,29 +1,31 @@
 --include _room
 --include _inflight
 -- Which SFU new work of the room goes to: the one it has unless the caller refuses that, else the best offer (P2, P3):
--- the lowest level, then the lowest figure with what is in flight (P4), then the first.
+-- the one with the smallest key, then the first. The key is that of `shared.placing.Offer`: a rank, which the caller
+-- has made, and on one rank the figure with what is in flight (P4).
 -- KEYS: room, leases, then an in-flight record for each offer. ARGV: room TTL [ms], count a join (1 or 0), rooms and
 -- not joins add to the figure (1 or 0), revisions after which a report shows a join, joins a second at most (0: any),
--- life of an in-flight record [ms], whether there are more SFUs to offer (1 or 0), number of refused SFUs, these, then
--- for each offer: SFU, its placement's JSON without the generation, incarnation, revision, level, figure, cost.
+-- the digit of the rank of an SFU over that cap, life of an in-flight record [ms], whether there are more SFUs to offer
+-- (1 or 0), number of refused SFUs, these, then for each offer: SFU, its placement's JSON without the generation,
+-- incarnation, revision, rank, figure, cost.
 -- Returns the placement's JSON, 1 when it is new, then for each offer its in-flight record as it was and its joins a
--- second now, x1000. The JSON is empty when nothing was placed: all offers are over the cap, and there are more.
+-- second now, x1000. The JSON is empty when nothing was placed: the best offer is over the cap, and there are more.
 local join, per_room, reports = ARGV[2] == '1', ARGV[3] == '1', tonumber(ARGV[4])
-local cap, life_ms, more, refused = tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7] == '1', tonumber(ARGV[8])
-local FIELDS, first, now = 7, 9 + refused, now_ms()
+local cap, too_fast, life_ms = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
+local more, refused = ARGV[8] == '1', tonumber(ARGV[9])
+local FIELDS, REFUSED, now = 7, 10, now_ms()
 
 local offers, raws = {}, redis.call('MGET', unpack(KEYS, 3))
 for i = 1, #KEYS - 2 do
-  local at, raw = first + (i - 1) * FIELDS, raws[i] or ''
-  local level, corrected, rate = tonumber(ARGV[at + 4]), tonumber(ARGV[at + 5]), 0
+  local at, raw = REFUSED + refused + (i - 1) * FIELDS, raws[i] or ''
+  local rank, figure, rate = tonumber(ARGV[at + 4]), tonumber(ARGV[at + 5]), 0
   if raw ~= '' then
     local joins, rooms = not_shown(raw, tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3]), reports, now)
-    corrected = corrected + tonumber(ARGV[at + 6]) * (per_room and rooms or joins)
+    figure = figure + tonumber(ARGV[at + 6]) * (per_room and rooms or joins)
     rate = per_second(raw, now)
   end
-  -- Above any level that a caller gives.
-  if cap > 0 and rate >= cap then level = level + 1e9 end
-  offers[i] = { number = i, at = at, sfu = ARGV[at], level = level, corrected = corrected, raw = raw, rate = rate }
+  if cap > 0 and rate >= cap then rank = bit.bor(rank, too_fast) end
+  offers[i] = { number = i, at = at, sfu = ARGV[at], rank = rank, figure = figure, raw = raw, rate = rate }
 end
 
 local function standing()
@@ -38,27 +40,26 @@ local function standing()
 end
 
 local json, sfu, generation = standing()
-for i = 9, 8 + refused do
+for i = REFUSED, REFUSED + refused - 1 do
   if sfu == ARGV[i] then sfu = nil end
 end
 local fresh, chosen = sfu == nil, nil
 for i, offer in ipairs(offers) do
   if not fresh then
     if offer.sfu == sfu then chosen = offer end
-  elseif not chosen or offer.level < chosen.level
-    or (offer.level == chosen.level and offer.corrected < chosen.corrected) then
+  elseif not chosen or offer.rank < chosen.rank or (offer.rank == chosen.rank and offer.figure < chosen.figure) then
     chosen = offer
   end
 end
-local too_fast = fresh and more and cap > 0 and chosen.rate >= cap
-if too_fast then
+local ask_again = fresh and more and cap > 0 and chosen.rate >= cap
+if ask_again then
   json, fresh, chosen = '', false, nil
 elseif fresh then
   json = with_number(ARGV[chosen.at + 1], 'generation', text(generation + 1))
   redis.call('HSET', room, 'place', json)
   changed()
 end
-if not too_fast then keep() end
+if not ask_again then keep() end
 
 local answer = { json, fresh and 1 or 0 }
 for _, offer in ipairs(offers) do

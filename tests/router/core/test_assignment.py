@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from router.core.assignment import Ask, Assigner, Plan, Reason
+from router.core.assignment import Ask, Assigner, PlacementPlan, PlacementReason
 from router.core.directory import Directory
 from router.core.selector import NodeSelector
 from shared.placing import Counts, InFlightThere, PlacedRoom
@@ -24,11 +24,11 @@ class World:
             self.directory.hear(state(sfu, n / 10), now=0.0)
         self.assigner = Assigner(self.directory, NodeSelector())
 
-    def plan(self, room_had: str = "", **ask: object) -> Plan:
+    def plan(self, room_had: str = "", **ask: object) -> PlacementPlan:
         return self.assigner.plan(Ask(room="r", **ask), room_had=room_had, now=0.0, rng=random.Random(1))  # type: ignore[arg-type]
 
     def settle(
-        self, plan: Plan, sfu: str | None, *, fresh: bool | None = None, carrying: tuple[str, ...] = ()
+        self, plan: PlacementPlan, sfu: str | None, *, fresh: bool | None = None, carrying: tuple[str, ...] = ()
     ) -> tuple[str | None, str] | None:
         fresh = sfu != plan.room_had if fresh is None else fresh
         placed = PlacedRoom(placement=RoomPlacement(sfu=sfu), fresh=fresh) if sfu else None
@@ -51,15 +51,17 @@ def test_the_plan_offers_everybody_placeable_best_first_and_says_why_not_the_oth
 @pytest.mark.parametrize(
     ("room_had", "placed", "fresh", "reason"),
     [
-        ("", "a", True, Reason.CHOSEN),
-        ("", "c", False, Reason.STICKY),
-        ("c", "c", False, Reason.STICKY),
-        ("c", "c", True, Reason.STICKY),
-        ("x", "a", True, Reason.REPLACED),
-        ("x", "a", False, Reason.STICKY),
+        ("", "a", True, PlacementReason.CHOSEN),
+        ("", "c", False, PlacementReason.STICKY),
+        ("c", "c", False, PlacementReason.STICKY),
+        ("c", "c", True, PlacementReason.STICKY),
+        ("x", "a", True, PlacementReason.REPLACED),
+        ("x", "a", False, PlacementReason.STICKY),
     ],
 )
-def test_the_reason_tells_what_decided(it: World, room_had: str, placed: str, fresh: bool, reason: Reason) -> None:
+def test_the_reason_tells_what_decided(
+    it: World, room_had: str, placed: str, fresh: bool, reason: PlacementReason
+) -> None:
     assert it.settle(it.plan(room_had), placed, fresh=fresh) == (placed, reason)
 
 
@@ -86,14 +88,14 @@ def test_where_the_player_goes_is_among_the_candidates_though_it_was_not_among_t
 def test_a_room_keeps_its_sfu_though_another_is_better(it: World) -> None:
     plan = it.plan("c")
     assert it.assigner.place_locally(plan, RoomPlacement(sfu="c")) == PlacedRoom(placement=RoomPlacement(sfu="c"))
-    assert it.assigner.wish(plan).refuse == ()
+    assert plan.wish.refuse == ()
 
 
 def test_without_redis_a_cordoned_placement_is_replaced_by_the_best(it: World) -> None:
     it.directory.hear(state("c", 0.2, 2, "CORDONED"), now=0.0)
     placement = it.assigner.place_locally(it.plan("c"), RoomPlacement(sfu="c", generation=4))
     assert placement == PlacedRoom(placement=RoomPlacement(sfu="a", generation=5), fresh=True)
-    assert it.assigner.wish(it.plan("c")).refuse == ("c",)
+    assert it.plan("c").wish.refuse == ("c",)
 
 
 def test_what_changed_while_redis_was_asked_is_seen(it: World) -> None:
@@ -103,28 +105,43 @@ def test_what_changed_while_redis_was_asked_is_seen(it: World) -> None:
 
 
 def test_excludes_are_honoured_while_another_is_eligible_and_the_room_stays_put(it: World) -> None:
-    assert it.settle(it.plan("a", exclude=("a",)), "a") == ("b", Reason.EXCLUDED)
-    assert it.settle(it.plan("a", exclude=("a", "b", "c")), "a") == ("a", Reason.LAST_RESORT)
+    assert it.settle(it.plan("a", exclude=("a",)), "a") == ("b", PlacementReason.EXCLUDED)
+    assert it.settle(it.plan("a", exclude=("a", "b", "c")), "a") == ("a", PlacementReason.LAST_RESORT)
 
 
 def test_a_player_that_cannot_use_the_rooms_sfu_goes_where_the_room_is_already(it: World) -> None:
-    assert it.settle(it.plan("a", exclude=("a",)), "a", carrying=("c",)) == ("c", Reason.EXCLUDED)
+    assert it.settle(it.plan("a", exclude=("a",)), "a", carrying=("c",)) == ("c", PlacementReason.EXCLUDED)
 
 
 def test_a_player_never_gets_back_the_cordoned_sfu_it_leaves(it: World) -> None:
     ask = {"leave": "a", "leave_version": (1, 1), "reason": "cordoned"}
-    assert it.settle(it.plan("a", **ask), "a") == ("b", Reason.EXCLUDED)
+    assert it.settle(it.plan("a", **ask), "a") == ("b", PlacementReason.EXCLUDED)
     everything_else = {"exclude": ("b", "c")} | ask
     for sfu in "bc":
         it.directory.hear(state(sfu, 0.5, 2, "CORDONED"), now=0.0)
-    assert it.settle(it.plan("a", **everything_else), "a") == (None, Reason.NOBODY)
+    assert it.settle(it.plan("a", **everything_else), "a") == (None, PlacementReason.NO_SFU)
 
 
 def test_a_player_that_lost_its_only_sfu_gets_it_back(it: World) -> None:
     for sfu in "bc":
         it.directory.hear(state(sfu, 0.5, 2, "CORDONED"), now=0.0)
     plan = it.plan("a", leave="a", leave_version=(1, 1), reason="lost")
-    assert it.settle(plan, "a") == ("a", Reason.LAST_RESORT)
+    assert it.settle(plan, "a") == ("a", PlacementReason.LAST_RESORT)
+
+
+@pytest.mark.parametrize(
+    ("reason", "still_carried"),
+    [("cordoned", True), ("asked", True), ("lost", False), ("failed", False), ("join", False), ("", False)],
+)
+def test_a_player_that_an_sfu_still_carries_never_gets_it_back_and_any_other_takes_what_there_is(
+    it: World, reason: str, still_carried: bool
+) -> None:
+    for sfu in "bc":
+        it.directory.hear(state(sfu, 0.5, 2, "CORDONED"), now=0.0)
+    plan = it.plan("a", leave="a", leave_version=(1, 1), reason=reason)
+    assert plan.ask.still_carried is still_carried
+    outcome = (None, PlacementReason.NO_SFU) if still_carried else ("a", PlacementReason.LAST_RESORT)
+    assert it.settle(plan, "a") == outcome
 
 
 def test_a_lagging_router_believes_the_player(it: World) -> None:
@@ -139,7 +156,7 @@ def test_nobody_placeable_is_said(it: World) -> None:
     plan = it.plan()
     assert plan.eligible == ()
     assert it.assigner.place_locally(plan, None) is None
-    assert it.settle(plan, None) == (None, Reason.NOBODY)
+    assert it.settle(plan, None) == (None, PlacementReason.NO_SFU)
 
 
 def test_a_vanished_sfu_is_given_only_when_there_is_no_other(it: World) -> None:
@@ -152,7 +169,7 @@ def test_a_vanished_sfu_is_given_only_when_there_is_no_other(it: World) -> None:
     assert it.settle(before, before.eligible[0]) is None, "it vanished while Redis was asked: plan again"
     last = it.plan()
     assert sorted(last.eligible) == ["a", "b", "c"]
-    assert it.settle(last, "a") == ("a", Reason.CHOSEN)
+    assert it.settle(last, "a") == ("a", PlacementReason.CHOSEN)
 
 
 def test_the_sfu_that_a_room_or_a_player_left_is_named_with_its_reason_in_a_fleet_full_of_cordons(it: World) -> None:
@@ -184,5 +201,5 @@ def test_who_cannot_follow_the_room_is_placed_by_what_redis_and_this_router_have
     assert {each.sfu: each.in_flight for each in heeded.candidates} == {"b": 3, "c": 5}, "what decided in Redis"
     decision = it.assigner.settle(heeded, placed, carrying=(), now=0.0)
     assert decision is not None
-    assert (decision.chosen, decision.reason) == ("c", Reason.EXCLUDED)
+    assert (decision.chosen, decision.reason) == ("c", PlacementReason.EXCLUDED)
     assert {each.sfu: each.in_flight for each in decision.candidates} == {"b": 20, "c": 5, "a": 0}

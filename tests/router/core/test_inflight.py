@@ -17,12 +17,6 @@ def test_a_join_counts_until_the_second_report_after_it() -> None:
     assert it.sfus == ()
 
 
-def test_how_many_reports_it_takes_is_a_setting() -> None:
-    it = InFlight(reports_until_shown=1)
-    it.add("a", (1, 7), rooms=0, now=0.0)
-    assert it.of("a", (1, 8)) == Counts()
-
-
 def test_a_restart_forgets_and_a_report_from_before_it_shows_nothing() -> None:
     it = InFlight()
     it.add("a", (2, 0), rooms=0, now=0.0)

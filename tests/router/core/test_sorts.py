@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from router.core.selector import Candidate, Kind, NodeSelector, SortBy
-from router.core.selector.node_selector import Limit
+from router.core.selector import NodeSelector, SelectorKind, SortBy
+from router.core.selector.ladder import LIMIT_UNKNOWN, UNKNOWN
 from router.core.selector.sorts import SORTS, Costs, clients_of, known
+from shared.placing import OTHER
 from shared.records import LoadParts, SfuState
 
 
@@ -47,13 +48,6 @@ def test_a_random_order_knows_no_costs() -> None:
     costs.learn("busy", 0.0, 500)
     assert not costs.moved()
     assert costs.of(0.0, 10) == 0.0
-
-
-def test_a_setting_takes_the_place_of_the_estimate() -> None:
-    costs = Costs(SORTS["load"], fixed=0.002)
-    costs.learn("busy", 0.6, 20)
-    assert not costs.moved()
-    assert costs.of(0.9, 3) == 0.002
 
 
 @pytest.mark.parametrize("figure", [None, -0.1, float("inf"), float("nan"), 7.0])
@@ -95,7 +89,7 @@ def test_a_figure_that_cannot_be_is_unknown(figure: float | None) -> None:
 )
 def test_what_is_absurd_depends_on_what_is_sorted_by(sort_by: str, parts: dict[str, Any], possible: bool) -> None:
     state = SfuState(sfu="s", address="ws://s", load_parts=LoadParts(**parts))
-    assert (NodeSelector(sort_by=SortBy(sort_by)).figure(Candidate("s", state)) is not None) is possible
+    assert (NodeSelector(sort_by=SortBy(sort_by)).figure(state) is not None) is possible
 
 
 @pytest.mark.parametrize(
@@ -103,7 +97,7 @@ def test_what_is_absurd_depends_on_what_is_sorted_by(sort_by: str, parts: dict[s
 )
 def test_a_load_of_a_hundred_ceilings_is_unknown(load: float | None, possible: bool) -> None:
     state = SfuState(sfu="s", address="ws://s", load=load)
-    assert (NodeSelector(sort_by=SortBy.LOAD).figure(Candidate("s", state)) is not None) is possible
+    assert (NodeSelector(sort_by=SortBy.LOAD).figure(state) is not None) is possible
 
 
 @pytest.mark.parametrize(("clients", "counted"), [(None, 0), (-5, 0), (7, 7), (10**6 - 1, 10**6 - 1), (10**6, 0)])
@@ -123,5 +117,5 @@ def test_one_odd_report_moves_what_a_join_costs_within_bounds(absurd: dict[str, 
 
 def test_an_absurd_load_is_unknown_and_over_no_limit() -> None:
     state = SfuState(sfu="s", address="ws://s", load=1e9, load_parts=LoadParts(cpu=80.0))
-    rank = NodeSelector(kind=Kind.CPULOAD).rank(Candidate("s", state))
-    assert (rank.unknown, rank.limit) == (True, Limit.UNKNOWN)
+    selector = NodeSelector(node_selector_kind=SelectorKind.CPULOAD)
+    assert selector.standing("s", state).rank == OTHER | UNKNOWN | LIMIT_UNKNOWN

@@ -1,4 +1,4 @@
-"""What moves an SFU up or down beside its report: failures, the cap on joins, warming up, what is in flight."""
+"""What moves an SFU up or down besides its report: failures, the cap on joins, warming up, what is in flight."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from router.core.directory import Directory
 from router.core.selector import NO_PREFERENCE, NodeSelector, Preference, SortBy
-from router.core.standings import HOT_S, Standings
+from router.core.standings import TOO_FAST_S, WARM_UP_WAIT_S, Standings
 from shared.placing import IN_FLIGHT_LIFE_S, Counts
 from shared.records import LoadParts, SfuState
 
@@ -28,12 +28,12 @@ class World:
 
     def order(self, preference: Preference = NO_PREFERENCE, avoid: str = "") -> list[str]:
         self.standings.refresh(now=self.now)
-        best = self.standings.best(preference, avoid=lambda s: s == avoid, now=self.now, rng=random.Random(1))
-        return [each.sfu for each in best.candidates]
+        best, _ = self.standings.best(preference, avoid=lambda s: s == avoid, now=self.now, rng=random.Random(1))
+        return [each.sfu for each in best]
 
     def why(self, sfu: str, preference: Preference = NO_PREFERENCE) -> str:
-        best = self.standings.best(preference, avoid=lambda _: False, now=self.now, rng=random.Random(1))
-        return next(each.passed_over for each in best.candidates if each.sfu == sfu)
+        best, _ = self.standings.best(preference, avoid=lambda _: False, now=self.now, rng=random.Random(1))
+        return next(each.passed_over for each in best if each.sfu == sfu)
 
 
 @pytest.fixture
@@ -156,10 +156,10 @@ def test_a_failing_sfu_is_forgiven_after_its_pause_and_by_a_restart(it: World) -
 
 
 def test_an_sfu_over_the_cap_is_passed_over_for_a_moment(it: World) -> None:
-    it.standings.told("a", {}, hot=True, now=0.0)
+    it.standings.told("a", {}, too_fast=True, now=0.0)
     assert it.order() == ["b", "c", "a"]
     assert it.why("a") == "joins-too-fast"
-    it.now = HOT_S
+    it.now = TOO_FAST_S
     assert it.order() == ["a", "b", "c"]
 
 
@@ -171,24 +171,19 @@ def test_an_sfu_that_has_not_warmed_up_comes_after_those_that_have(it: World) ->
     assert it.order()[0] in ("a", "new")
 
 
-def test_one_that_cannot_prove_itself_is_not_waited_for_for_ever() -> None:
-    it = World(warm_up_wait_s=3.0)
-    it.report("warm", 0.5)
-    it.report("old-program", 0.1, warmed_up=False)
-    assert it.order() == ["warm", "old-program"]
-    it.now = 3.0
-    assert it.order() == ["old-program", "warm"]
-    it.report("old-program", 0.1, warmed_up=False)
-    assert it.order() == ["old-program", "warm"], "it has been waited for"
+def test_one_that_cannot_prove_itself_is_not_waited_for_for_ever(it: World) -> None:
+    def order_at(now: float) -> list[str]:
+        it.now = now
+        it.report("a", 0.5)  # the others are stale by then
+        it.report("old-program", 0.1, warmed_up=False)
+        return it.order()
+
+    assert order_at(0.0)[-1] == "old-program"
+    assert order_at(WARM_UP_WAIT_S - 0.1) == ["a", "old-program"]
+    assert order_at(WARM_UP_WAIT_S) == ["old-program", "a"]
+    assert order_at(WARM_UP_WAIT_S) == ["old-program", "a"], "it has been waited for"
     it.report("old-program", 0.1, warmed_up=False, incarnation=2)
-    assert it.order() == ["warm", "old-program"], "a restart is waited for anew"
-
-
-def test_nobody_is_waited_for_where_the_setting_says_so() -> None:
-    it = World(warm_up_wait_s=0.0)
-    it.report("warm", 0.5)
-    it.report("cold", 0.1, warmed_up=False)
-    assert it.order() == ["cold", "warm"]
+    assert it.order() == ["a", "old-program"], "a restart is waited for as well"
 
 
 def test_no_report_of_load_is_never_preferred(it: World) -> None:
@@ -196,6 +191,21 @@ def test_no_report_of_load_is_never_preferred(it: World) -> None:
     it.report("absurd", -4.0)
     assert it.order()[:3] == ["a", "b", "c"]
     assert {it.why("silent"), it.why("absurd")} == {"load-unknown"}
+
+
+def test_what_a_placement_costs_follows_the_fleet_without_a_report(it: World) -> None:
+    """An SFU without clients is taken for a typical one, also by reports that came before the typical one was known."""
+
+    def costs() -> tuple[float, float]:
+        it.standings.refresh(now=it.now)
+        asked_for = it.standings.of("a").cost
+        best, _ = it.standings.best(NO_PREFERENCE, avoid=lambda _: False, now=it.now, rng=random.Random(1))
+        return asked_for, next(each.cost for each in best if each.sfu == "b")
+
+    assert costs() == pytest.approx((0.01, (0.1 + 10 * 0.01) / 10))
+    it.report("busy", 0.6, load_parts=LoadParts(clients=200))
+    typical = 0.7 / 210
+    assert costs() == pytest.approx((typical, (0.1 + 10 * typical) / 10))
 
 
 def test_a_cell_is_a_preference_with_a_reason_for_the_others(it: World) -> None:

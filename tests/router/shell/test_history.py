@@ -9,7 +9,7 @@ import pytest
 from router.config import RouterConfig
 from router.core.placements import Placed
 from router.core.rooms import Rooms
-from router.core.selector import Decision
+from router.core.selector import PlacementDecision
 from router.core.sessions import Session
 from router.shell.history import History
 from router.shell.state import RouterState
@@ -46,7 +46,7 @@ class World:
             assert self.state.tries.asks_again(session, ("a",), now=1.0)
 
     def place(self) -> None:
-        decision = Decision(chosen="a", reason="chosen")
+        decision = PlacementDecision(chosen="a", reason="chosen")
         self.state.placements.add(Placed(at=0.0, room="r", identity="ann", cause="join", decision=decision))
 
     async def failing(self) -> list[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from router.core.assignment import Reason
+from router.core.assignment import PlacementReason
 from router.shell.pages import Pages
 from router.shell.router import Router
 from shared.messages import player
@@ -136,7 +136,7 @@ async def test_what_alerts_watch_for_a_rise_is_there_before_it_rises(
     router: Router, http: aiohttp.ClientSession, sfu: Sfu
 ) -> None:
     text = await (await http.get("/metrics")).text()
-    for reason in Reason:
+    for reason in PlacementReason:
         assert f'sluice_router_placements_total{{reason="{reason.value}"}} 0.0' in text
     version = next(iter(router.state.directory.views(now=router.state.mono()))).state.version
     assert f'sluice_router_drain_evicted_total{{version="{version}"}} 0.0' in text
