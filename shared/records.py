@@ -355,3 +355,11 @@ def write_record(record: Record) -> bytes:
     fields = msgspec.to_builtins(record)
     fields.pop("extra", None)
     return msgspec.json.encode({**extra, **fields})
+
+
+def every_field(value: Any) -> Any:
+    """A record as a program gives it to people and scripts: with all its fields, so that they need not know the
+    defaults, but without those of a newer version."""
+    if isinstance(value, msgspec.Struct):
+        return {name: every_field(getattr(value, name)) for name in value.__struct_fields__ if name != "extra"}
+    return [every_field(each) for each in value] if isinstance(value, tuple) else value

@@ -17,6 +17,7 @@ from shared.records import PublicationRecord
 MAX_WORD = 64
 """Longest request id, source, or the like [characters]."""
 MAX_REASON = 200
+"""Longest reason [characters]; every router and page shows it."""
 MAX_SFU_ID = 128
 MAX_NUMBER = 2**53
 _PUBLICATION = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
