@@ -6,7 +6,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from enum import StrEnum
 
-from router.core.rate import Bucket
+from shared.rate import TokenBucket
 from shared.records import CommandVerb, DrainCause, SfuState, SfuStatus, status_of
 
 COMMANDS_PER_S = 1.0
@@ -52,13 +52,13 @@ class Pace:
     """How often each operator has given commands lately."""
 
     def __init__(self) -> None:
-        self._buckets: OrderedDict[str, Bucket] = OrderedDict()
+        self._buckets: OrderedDict[str, TokenBucket] = OrderedDict()
 
     def take(self, operator: str, *, now: float) -> Denial | None:
         """One command of this operator; a denial when there were too many."""
         bucket = self._buckets.get(operator)
         if bucket is None:
-            bucket = self._buckets[operator] = Bucket(now=now, per_s=COMMANDS_PER_S, burst=COMMAND_BURST)
+            bucket = self._buckets[operator] = TokenBucket(now=now, per_s=COMMANDS_PER_S, burst=COMMAND_BURST)
             if len(self._buckets) > MAX_OPERATORS:
                 self._buckets.popitem(last=False)
         self._buckets.move_to_end(operator)

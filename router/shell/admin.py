@@ -10,11 +10,11 @@ from aiohttp import web
 
 from router.core.bounds import MAX_REASON, MAX_SFU_ID
 from router.core.operating import Denial, Denied, Pace, denial
-from router.core.rate import Bucket
 from router.shell.state import RouterState
 from shared.errors import BadToken, StoreUnavailable
 from shared.http import ErrorAnswer, answer
 from shared.logs import fields
+from shared.rate import TokenBucket
 from shared.records import CommandVerb, sfu_id
 from shared.store.answers import Wake, WakeKind
 from shared.tokens import OperatorClaims, verify
@@ -48,7 +48,7 @@ class Admin:
     def __init__(self, state: RouterState) -> None:
         self._state = state
         self._pace = Pace()
-        self._strangers = Bucket(now=state.mono(), per_s=BAD_TOKENS_PER_S, burst=BAD_TOKEN_BURST)
+        self._strangers = TokenBucket(now=state.mono(), per_s=BAD_TOKENS_PER_S, burst=BAD_TOKEN_BURST)
 
     def add_to(self, app: web.Application) -> None:
         """Add the routes."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Callable
 from typing import Literal
 
@@ -76,7 +75,7 @@ class Outbox:
         while True:
             await self._news.wait()
             if self._state.directory.blind:
-                await asyncio.sleep(random.uniform(0.2, 1.0))
+                await asyncio.sleep(self._state.rng.uniform(0.2, 1.0))
                 continue
             self._news.clear()
             await self._flush()

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import json
 import logging
+import random
 import signal
 import sys
 
@@ -47,10 +48,9 @@ log = logging.getLogger("router")
 class Router:
     """A running router."""
 
-    def __init__(self, config: RouterConfig, store: StoreApi) -> None:
-        state = self.state = RouterState(
-            config=config, store=store, rooms=Rooms(resume_window_s=config.resume_window_s)
-        )
+    def __init__(self, config: RouterConfig, store: StoreApi, *, rng: random.Random) -> None:
+        rooms = Rooms(resume_window_s=config.resume_window_s)
+        state = self.state = RouterState(config=config, store=store, rooms=rooms, rng=rng)
         self._updates = Updates(state)
         self._outbox = Outbox(state, replaced=self._replaced, reread=self._reread)
         self._sync = Sync(state)
@@ -165,13 +165,13 @@ class Router:
         self._reader.want(room)
 
 
-async def run_router(config: RouterConfig, store: StoreApi) -> int:
+async def run_router(config: RouterConfig, store: StoreApi, *, rng: random.Random) -> int:
     """Run until SIGTERM or SIGINT; the exit status."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    router = Router(config, store)
+    router = Router(config, store, rng=rng)
     await router.start()
     # Start-up objects never die: keep them out of each collection, and collect seldom with many idle players.
     gc.collect()

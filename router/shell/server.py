@@ -49,11 +49,11 @@ class WsServer:
 
     async def start(self) -> int:
         """Listen; the port. Raises `OSError` when it is taken."""
-        config = self._state.config
-        cap = config.send_buffer_kib * 1024
+        state, config = self._state, self._state.config
 
         class Connection(WireConnection):
-            send_buffer_bytes = cap
+            send_buffer_bytes = config.send_buffer_kib * 1024
+            clock = staticmethod(lambda: state.mono())
 
         self._server = await serve(
             self._serve,

@@ -33,13 +33,15 @@ class RouterState:
     config: RouterConfig
     store: StoreApi
     rooms: Rooms
+    rng: random.Random
     directory: Directory = field(default_factory=Directory)
     metrics: Metrics = field(default_factory=Metrics)
     placements: Placements = field(init=False)
     tries: TryBook = field(default_factory=TryBook)
-    rng: random.Random = field(default_factory=random.Random)
     mono: Callable[[], float] = time.monotonic
+    """The one clock of the shell [monotonic seconds]."""
     wall: Callable[[], float] = time.time
+    """The time of day [Unix seconds], for tokens and for people."""
     announced_ws: str = ""
     announced_http: str = ""
     routers: tuple[RouterRecord, ...] = ()

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import Any, cast
 
 from websockets.asyncio.server import ServerConnection
 from websockets.frames import DATA_OPCODES, Frame, Opcode
 from websockets.protocol import State
 
-from router.core.rate import Bucket
 from shared.messages.base import Message, encode
 from shared.messages.codes import CloseCode
+from shared.rate import TokenBucket
 
 CLOSE_TIMEOUT_S = 3.0
 """How long a peer that is being closed may take to say goodbye."""
@@ -26,18 +27,20 @@ class WireConnection(ServerConnection):
     """A server's websocket that writes synchronously and knows when it last heard of its peer."""
 
     send_buffer_bytes = 1024 * 1024
+    clock = staticmethod(time.monotonic)
+    """The router's monotonic clock."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.heard = self.loop.time()
+        self.heard = self.clock()
         self.path = ""
         self.ended: int | None = None
         self.pinged = self.heard
-        self.bucket = Bucket(now=self.heard)
+        self.bucket = TokenBucket(now=self.heard)
 
     def data_received(self, data: bytes) -> None:
         """Note the sign of life, then go on."""
-        self.heard = self.loop.time()
+        self.heard = self.clock()
         super().data_received(data)
 
     def process_event(self, event: Any) -> None:
@@ -79,6 +82,6 @@ class WireConnection(ServerConnection):
     def ping_now(self) -> None:
         """Ask for a sign of life; any data counts as an answer."""
         if self.alive:
-            self.pinged = self.loop.time()
+            self.pinged = self.clock()
             self.protocol.send_ping(b"")
             self.send_data()

@@ -6,9 +6,9 @@ import random
 from collections.abc import Collection, Mapping, Sequence
 from urllib.parse import urlsplit, urlunsplit
 
+from shared.jitter import full_jitter
+
 FIRST_DELAY_S = 0.5
-MAX_DELAY_S = 7.0
-"""Cap of the full jitter, as for players."""
 FAILED_FOR_S = 60.0
 """A router that failed is tried after the others for this long (jicofo's failed-node retry)."""
 
@@ -33,4 +33,4 @@ def choose_router(
 
 def retry_delay_s(attempt: int, *, rng: random.Random) -> float:
     """Seconds to wait before the `attempt`th try in a row (from 0), drawn from zero to a doubling bound."""
-    return rng.uniform(0, min(MAX_DELAY_S, FIRST_DELAY_S * 2 ** min(attempt, 10)))
+    return full_jitter(attempt, rng, first_s=FIRST_DELAY_S)
