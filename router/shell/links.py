@@ -14,12 +14,11 @@ from router.core.orders import OrderBook, message_of
 from router.shell.drains import Drains
 from router.shell.state import RouterState
 from router.shell.wire import WireConnection, ws_frame
-from shared.errors import BadInput, BadMessage, BadToken, StoreUnavailable, UnknownMessage
+from shared.errors import BadInput, BadMessage, BadToken, StoreUnavailable, UnknownMessage, WrongProtocol
 from shared.logs import fields
 from shared.messages.base import Message
 from shared.messages.codes import CloseCode
 from shared.messages.link import (
-    Bye,
     CordonedSfu,
     Drained,
     Exit,
@@ -31,6 +30,7 @@ from shared.messages.link import (
     TerminatingSfu,
     ToRouter,
     UncordonedSfu,
+    check_protocol,
     to_router,
     unpack_state,
 )
@@ -140,8 +140,13 @@ class Links:
     def _link(self, wire: WireConnection, hello: Hello) -> Link | None:
         state = self._state
         try:
+            check_protocol(hello.protocol)
             claims = verify(LinkClaims, hello.token, secret=state.config.secret, now_at=state.wall())
             sfu_state = self._checked(claims.sfu, hello.state)
+        except WrongProtocol as error:
+            self._count(error)
+            wire.end(CloseCode.WRONG_PROTOCOL, str(error))
+            return None
         except BadToken as error:
             self._count(error)
             wire.end(CloseCode.BAD_TOKEN, error.reason)
@@ -175,8 +180,6 @@ class Links:
             elif isinstance(message, Drained):
                 self._apply(link, self._checked(link.facts.sfu, message.state))
                 self._drains.ended(msgspec.structs.replace(message.report, sfu=link.facts.sfu))
-                await self._unregister(link)
-            elif isinstance(message, Bye):
                 await self._unregister(link)
         except BadInput as error:
             self._count(error)

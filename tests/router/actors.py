@@ -19,7 +19,7 @@ from websockets.exceptions import ConnectionClosed
 
 from shared.messages import link, player
 from shared.messages.base import Message, encode
-from shared.records import Drain, SfuState, SfuStatus
+from shared.records import Drain, DrainReport, SfuState, SfuStatus
 from shared.tokens import LinkClaims, PlayerClaims, issue
 
 SECRET = "a-secret-for-tests-only-of-32-bytes"
@@ -208,7 +208,7 @@ class Sfu:
         await self.be_quiet()
         for each in self.links:
             if each.closed is None:
-                await each.say(link.Bye())
+                await each.say(link.Drained(report=DrainReport(sfu=self.state.sfu), state=link.pack_state(self.state)))
                 await each.hears(link.Registered)
             await each.close()
 

@@ -20,11 +20,13 @@ from shared.errors import (
     SluiceError,
     StoreUnavailable,
     UnknownMessage,
+    WrongProtocol,
 )
 
 EXAMPLES: list[SluiceError] = [
     BadMessage(direction="player-to-router", detail="no tag"),
     UnknownMessage(direction="player-to-router", tag="teleport"),
+    WrongProtocol(theirs=3, oldest=1, newest=2),
     BadToken(reason="expired"),
     BadRecord(key="{f}:sfu:a", detail="no address"),
     BadSdp(detail="no fingerprint"),
@@ -52,6 +54,7 @@ def test_codes_are_stable_words() -> None:
         "BadInput": "bad-input",
         "BadMessage": "bad-message",
         "UnknownMessage": "unknown-message",
+        "WrongProtocol": "wrong-protocol",
         "BadToken": "bad-token",
         "BadRecord": "bad-record",
         "BadSdp": "bad-sdp",
