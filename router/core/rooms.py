@@ -12,7 +12,7 @@ MAX_ENDED = 20_000
 """Ended sessions remembered, so that they can't be resumed here (docs/protocol.md, section 3)."""
 
 
-class Rooms:
+class HostedRooms:
     """All rooms and sessions of this router, and which sessions wait to be resumed."""
 
     def __init__(self, *, resume_window_s: float) -> None:

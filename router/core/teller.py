@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from router.core.facts import Fact
 from router.core.notices import notice
 from router.core.room import Room
-from router.core.rooms import Rooms
+from router.core.rooms import HostedRooms
 from shared.messages.base import Message
 
 Encode = Callable[[Message], bytes]
@@ -16,7 +16,7 @@ Encode = Callable[[Message], bytes]
 class Teller:
     """Puts news on the wires of this router's players."""
 
-    def __init__(self, rooms: Rooms, *, encode: Encode) -> None:
+    def __init__(self, rooms: HostedRooms, *, encode: Encode) -> None:
         self._rooms = rooms
         self._encode = encode
 

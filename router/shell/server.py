@@ -11,9 +11,9 @@ from websockets.asyncio.server import Server, ServerConnection, serve
 from websockets.datastructures import Headers
 from websockets.http11 import Request, Response
 
-from router.shell.links import Links
 from router.shell.liveness import Liveness
 from router.shell.players import Players
+from router.shell.sfu_links import SfuLinks
 from router.shell.state import RouterState
 from router.shell.wire import CLOSE_TIMEOUT_S, WireConnection
 
@@ -40,7 +40,7 @@ def _listening(host: str, port: int) -> socket.socket:
 class WsServer:
     """Accepts connections and hands each to the part that serves it."""
 
-    def __init__(self, state: RouterState, *, players: Players, links: Links, liveness: Liveness) -> None:
+    def __init__(self, state: RouterState, *, players: Players, links: SfuLinks, liveness: Liveness) -> None:
         self._state = state
         self._players = players
         self._links = links

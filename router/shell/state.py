@@ -13,7 +13,7 @@ from router.config import RouterConfig
 from router.core.assignment import Assigner
 from router.core.directory import Directory
 from router.core.placements import Placements
-from router.core.rooms import Rooms
+from router.core.rooms import HostedRooms
 from router.core.teller import Teller
 from router.core.tries import TryBook
 from router.shell.metrics import Metrics
@@ -32,7 +32,7 @@ class RouterState:
 
     config: RouterConfig
     store: StoreApi
-    rooms: Rooms
+    rooms: HostedRooms
     rng: random.Random
     directory: Directory = field(default_factory=Directory)
     metrics: Metrics = field(default_factory=Metrics)

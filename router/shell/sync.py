@@ -7,8 +7,8 @@ import logging
 
 from router.core.room import KEEP_ABSENT_S
 from router.shell.history import read_failing
-from router.shell.links import Links
-from router.shell.reader import Reader
+from router.shell.room_reader import RoomReader
+from router.shell.sfu_links import SfuLinks
 from router.shell.state import RouterState
 from shared.errors import StoreUnavailable
 from shared.logs import fields
@@ -36,7 +36,7 @@ class Sync:
         self.tried = asyncio.Event()
         """Set after the first exchange, successful or not."""
 
-    def bind(self, links: Links, reader: Reader) -> None:
+    def bind(self, links: SfuLinks, reader: RoomReader) -> None:
         """The parts that an exchange feeds; they need `hurry` and `hint` of this one."""
         self._links, self._reader = links, reader
 

@@ -46,13 +46,13 @@ class SfuReport(Message, frozen=True, kw_only=True):
     state: msgspec.Raw
 
 
-class CordonedSfu(Message, frozen=True, kw_only=True):
+class CordonReport(Message, frozen=True, kw_only=True, tag="cordoned-sfu"):
     """The SFU takes no new work from now on. The router applies it, tells its players, then Redis (D3)."""
 
     state: msgspec.Raw
 
 
-class UncordonedSfu(Message, frozen=True, kw_only=True):
+class UncordonReport(Message, frozen=True, kw_only=True, tag="uncordoned-sfu"):
     """An operator's cordon was taken back."""
 
     state: msgspec.Raw
@@ -71,7 +71,7 @@ class Drained(Message, frozen=True, kw_only=True):
     state: msgspec.Raw
 
 
-ToRouter = Hello | SfuReport | CordonedSfu | UncordonedSfu | TerminatingSfu | Drained
+ToRouter = Hello | SfuReport | CordonReport | UncordonReport | TerminatingSfu | Drained
 
 # --- router -> sfu ---
 

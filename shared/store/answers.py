@@ -28,7 +28,7 @@ class PutSfu:
 
 
 @dataclass(frozen=True, slots=True)
-class Entered:
+class EnteredRoom:
     """A session has begun."""
 
     epoch: int

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from router.core.selector import SortBy
-from router.shell.arrivals import AT_ONCE
+from router.shell.session_starter import AT_ONCE
 from shared.placing import Offer, Wish
 from shared.store import Store, StoreApi
 from tests.fakes.burst import Burst, Node, furthest

@@ -9,7 +9,7 @@ import pytest
 
 from router.config import RouterConfig
 from router.core.placements import Placed
-from router.core.rooms import Rooms
+from router.core.rooms import HostedRooms
 from router.core.selector import Decision
 from router.core.sessions import Session
 from router.shell.history import History
@@ -36,7 +36,7 @@ class World:
     def __init__(self) -> None:
         self.store = Broken(clock=lambda: 1_800_000_000.0)
         self.state = RouterState(
-            RouterConfig(secret="x" * 32), self.store, Rooms(resume_window_s=25.0), random.Random(1)
+            RouterConfig(secret="x" * 32), self.store, HostedRooms(resume_window_s=25.0), random.Random(1)
         )
         self.history = History(self.state)
 

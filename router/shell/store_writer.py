@@ -27,7 +27,7 @@ Key = tuple[Kind, str, str, str]
 """Kind, room, player, publication (or empty)."""
 
 
-class Outbox:
+class StoreWriter:
     """Each entry names a thing; what is written is how that thing stands at the time of writing."""
 
     def __init__(

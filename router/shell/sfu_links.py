@@ -19,7 +19,7 @@ from shared.logs import fields
 from shared.messages.base import Message
 from shared.messages.codes import CloseCode
 from shared.messages.link import (
-    CordonedSfu,
+    CordonReport,
     Drained,
     Exit,
     Hello,
@@ -29,7 +29,7 @@ from shared.messages.link import (
     Stamped,
     TerminatingSfu,
     ToRouter,
-    UncordonedSfu,
+    UncordonReport,
     check_protocol,
     to_router,
     unpack_state,
@@ -43,7 +43,7 @@ MAX_LINKS = 4096
 log = logging.getLogger("router")
 
 
-class Link:
+class SfuLink:
     """One SFU's websocket."""
 
     def __init__(self, facts: LinkFacts, wire: WireConnection, boot: str) -> None:
@@ -57,14 +57,14 @@ class Link:
         self.wire.put(ws_frame(message))
 
 
-class Links:
+class SfuLinks:
     """All SFUs linked here."""
 
     def __init__(self, state: RouterState, drains: Drains, *, hurry: Callable[[], None]) -> None:
         self._state = state
         self._drains = drains
         self._hurry = hurry
-        self._links: dict[str, Link] = {}
+        self._links: dict[str, SfuLink] = {}
         self._boots = Boots()
         self.book = OrderBook()
 
@@ -108,7 +108,7 @@ class Links:
 
     async def serve(self, wire: WireConnection) -> None:
         """The whole life of one link."""
-        link: Link | None = None
+        link: SfuLink | None = None
         try:
             link = await self._greet(wire)
             while link is not None and wire.ended is None and not link.left:
@@ -123,7 +123,7 @@ class Links:
             if link is not None:
                 self._lost(link)
 
-    async def _greet(self, wire: WireConnection) -> Link | None:
+    async def _greet(self, wire: WireConnection) -> SfuLink | None:
         hello: Hello | None = None
         try:
             async with asyncio.timeout(FIRST_MESSAGE_WITHIN_S):
@@ -137,7 +137,7 @@ class Links:
             wire.end(CloseCode.NO_JOIN, "no hello in time")
         return None if hello is None else self._link(wire, hello)
 
-    def _link(self, wire: WireConnection, hello: Hello) -> Link | None:
+    def _link(self, wire: WireConnection, hello: Hello) -> SfuLink | None:
         state = self._state
         try:
             check_protocol(hello.protocol)
@@ -159,7 +159,7 @@ class Links:
             wire.end(CloseCode.TOO_FAST, "too many SFUs")
             return None
         older = self._links.get(claims.sfu)
-        link = self._links[claims.sfu] = Link(LinkFacts(sfu=claims.sfu, state=sfu_state), wire, hello.boot[:128])
+        link = self._links[claims.sfu] = SfuLink(LinkFacts(sfu=claims.sfu, state=sfu_state), wire, hello.boot[:128])
         if older is not None:
             older.wire.end(CloseCode.REPLACED, "a newer link of this SFU took over")
         known = state.directory.state(claims.sfu)
@@ -171,9 +171,9 @@ class Links:
         self._hurry()
         return link
 
-    async def _hear(self, link: Link, message: ToRouter) -> None:
+    async def _hear(self, link: SfuLink, message: ToRouter) -> None:
         try:
-            if isinstance(message, SfuReport | CordonedSfu | UncordonedSfu | TerminatingSfu):
+            if isinstance(message, SfuReport | CordonReport | UncordonReport | TerminatingSfu):
                 self._apply(link, self._checked(link.facts.sfu, message.state))
                 if not isinstance(message, SfuReport):
                     self._hurry()
@@ -185,7 +185,7 @@ class Links:
             self._count(error)
             link.wire.end(CloseCode.BAD_MESSAGE, str(error)[:100])
 
-    def _apply(self, link: Link, new: SfuState) -> None:
+    def _apply(self, link: SfuLink, new: SfuState) -> None:
         """State first, then the players, in one step of the event loop (D3)."""
         state, sfu = self._state, link.facts.sfu
         before = status_of(link.facts.state)
@@ -201,7 +201,7 @@ class Links:
         if status_of(new) is not before or facts:
             self._drains.changed(sfu, before, new, told=told)
 
-    async def _unregister(self, link: Link) -> None:
+    async def _unregister(self, link: SfuLink) -> None:
         """The SFU has ended in good order: nobody is placed there any more, here or elsewhere."""
         state, sfu = self._state, link.facts.sfu
         link.left = True
@@ -218,7 +218,7 @@ class Links:
         link.send(Registered())
         log.info("[link] unregistered %s", fields(sfu=sfu))
 
-    def _lost(self, link: Link) -> None:
+    def _lost(self, link: SfuLink) -> None:
         sfu = link.facts.sfu
         if self._links.get(sfu) is link:
             del self._links[sfu]
