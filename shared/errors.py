@@ -173,7 +173,7 @@ class Refused(SluiceError):
 
 
 class Fenced(Refused):
-    """Somebody else leads now: nothing was written, and nothing more may be done under this token (invariant 9)."""
+    """Another controller leads now: nothing was written; this token must not be used again (invariant 9)."""
 
     def __init__(self, *, token: int, newest: int) -> None:
         super().__init__("fenced", f"token {token} is not the newest, which is {newest}")

@@ -42,7 +42,7 @@ def excluded(sfus: Iterable[str]) -> tuple[str, ...]:
 
 
 def version_named(incarnation: int, revision: int) -> tuple[int, int]:
-    """A version as a player names it; out of bounds is as good as none."""
+    """A version as a player names it; one that is out of bounds counts as none."""
     if 0 <= incarnation <= MAX_NUMBER and 0 <= revision <= MAX_NUMBER:
         return (incarnation, revision)
     return (0, 0)

@@ -11,7 +11,7 @@ from shared.records import CommandVerb, DrainCause, SfuState, SfuStatus, status_
 
 COMMANDS_PER_S = 1.0
 COMMAND_BURST = 30.0
-"""Somebody who drains a rack by hand clicks so often; a script that does more uses the command line."""
+"""An operator who drains a rack by hand clicks this often; a script that does more uses the command line."""
 MAX_OPERATORS = 256
 """Operators whose pace is remembered; the one heard of longest ago is forgotten first."""
 

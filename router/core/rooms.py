@@ -29,7 +29,7 @@ class HostedRooms:
         return self._rooms.get(name)
 
     def host(self, name: str) -> Room:
-        """The room, hosted from now on; `release` it when nobody came in."""
+        """The room, hosted from now on; `release` it when no player came in."""
         room = self._rooms.get(name)
         if room is None:
             room = self._rooms[name] = Room(name)
@@ -90,13 +90,13 @@ class HostedRooms:
         return player in self._ended
 
     def keep_absent(self, *, until: float) -> None:
-        """Redis may have lost records: nobody is taken for gone before `until` because it does not list them."""
+        """Redis may have lost records: before `until`, no player counts as gone for not being listed there."""
         self._keep_until = until
         for room in self._rooms.values():
             room.keep_until = until
 
     def touching(self, sfu: str) -> list[Room]:
-        """Rooms that have to do with `sfu`."""
+        """Rooms that touch `sfu`."""
         return [room for room in self._rooms.values() if sfu in room.sfus]
 
     def __iter__(self) -> Iterator[Room]:

@@ -53,7 +53,7 @@ class Session:
         self.tried = 0.0
         """When that was, by our monotonic clock."""
         self.run_tried = 0
-        """The incarnation that it was sent to: a run of the SFU answers for itself alone."""
+        """The incarnation that it was sent to: what fails on one run says nothing of the next."""
         self.provisional = provisional
         """Begun without Redis: its epoch is our guess until Redis has confirmed it."""
 

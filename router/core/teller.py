@@ -1,4 +1,4 @@
-"""Tells players: one encoding per message, put on every wire concerned, without waiting for anybody."""
+"""Tells players: one encoding per message, put on every wire concerned, without waiting for any of them."""
 
 from __future__ import annotations
 

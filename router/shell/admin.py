@@ -39,10 +39,10 @@ class CommandBody(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Admin:
-    """The handlers. An answer of 202 means the command lies in Redis; the SFU's own state says when it has followed.
+    """The handlers. An answer of 202 means that the command is in Redis; the SFU's own state says when it has followed.
 
     No command's answer carries CORS headers and the token travels in `Authorization`, so a page of another origin can
-    neither send a command in somebody's name nor read what came of it.
+    neither send a command in an operator's name nor read the answer.
     """
 
     def __init__(self, state: RouterState) -> None:
@@ -83,7 +83,7 @@ class Admin:
         return answer({"sfu": sfu, "verb": verb.value, "by": by, "command": command.command}, status=202)
 
     def operator(self, request: web.Request, verb: str) -> str:
-        """Who asks, by the token. Raises the HTTP answer when it is no operator's."""
+        """The operator's name in the token. Raises `ErrorAnswer` when it is no operator's."""
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
         try:
             if scheme.lower() != "bearer" or not token:

@@ -17,7 +17,7 @@ log = logging.getLogger("router")
 
 
 class Drains:
-    """What routers do around a drain beside telling players."""
+    """What routers do in a drain besides telling players."""
 
     def __init__(self, state: RouterState, writer: StoreWriter, *, wake: Callable[[Wake], None]) -> None:
         self._state = state
@@ -41,7 +41,7 @@ class Drains:
         )
 
     def ended(self, report: DrainReport) -> None:
-        """An SFU has handed in what its drain came to."""
+        """An SFU has reported the result of its drain."""
         metrics = self._state.metrics
         version = metrics.version(report.version)
         outcome = report.outcome if report.outcome in OUTCOMES else "other"

@@ -46,7 +46,7 @@ class Players:
                 self._sessions.wire_lost(session, wire)
 
     async def _arrive(self, wire: WireConnection) -> Session | None:
-        """The session that the first message begins or takes up again; None when the websocket is being closed."""
+        """The session that the first message begins or resumes; None when the websocket is being closed."""
         try:
             async with asyncio.timeout(FIRST_MESSAGE_WITHIN_S):
                 message = await self._first(wire)

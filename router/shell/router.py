@@ -1,4 +1,4 @@
-"""One router: its parts put together, started, and ended in good order."""
+"""One router: its parts put together, started, and ended cleanly."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ class Router:
             _, pending = await asyncio.wait(pending, timeout=CANCEL_AGAIN_S)
 
     def _send_away(self) -> int:
-        """`router-closing` to each player with a moment of its own."""
+        """Send `router-closing` to each player, each with another moment to reconnect."""
         sent = 0
         spread_s = self.state.config.closing_spread_s
         for room in self.state.rooms:

@@ -90,7 +90,7 @@ class WsServer:
 
     async def _serve(self, connection: ServerConnection) -> None:
         assert isinstance(connection, WireConnection)
-        connection.request, connection.response = _READ, None  # a KiB or two that nobody needs any more
+        connection.request, connection.response = _READ, None  # a KiB or two that is not needed any more
         wires = self._liveness.players if connection.path == "/player" else self._liveness.sfus
         wires.add(connection)
         try:

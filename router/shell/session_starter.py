@@ -1,4 +1,4 @@
-"""How sessions begin: `join` with the app's token, `resume` with a resume token from whatever router."""
+"""How sessions begin: `join` with the app's token, `resume` with a resume token of any router."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class SessionStarter:
     async def begin(self, wire: WireConnection, message: Join | Resume) -> Session | None:
         """The session that a first message begins or continues. Raises `BadToken`.
 
-        Whoever comes with a crowd waits for its turn here, where waiting is no failure, and not at the store.
+        A player that comes with a crowd waits for its turn here, where waiting is no failure, and not at the store.
         """
         async with self._turns:
             if not wire.alive:
@@ -102,7 +102,7 @@ class SessionStarter:
         return session
 
     async def _resume(self, wire: WireConnection, message: Resume) -> Session | None:
-        """None when the session can't continue here, and the websocket is being closed."""
+        """The session, or None when it can't continue here and the websocket is being closed."""
         state = self._state
         claims = verify(ResumeClaims, message.resume_token, secret=state.config.secret, now_at=state.wall())
         if state.rooms.has_ended(claims.player):
@@ -117,7 +117,7 @@ class SessionStarter:
         return await self._take_over(wire, message, claims)
 
     async def _take_over(self, wire: WireConnection, message: Resume, claims: ResumeClaims) -> Session | None:
-        """From another router, which may be dead."""
+        """Continue a session of another router, which may be dead."""
         seen = await self._read(claims.room)
         stored = seen.players.get(claims.player) if seen else None
         if stored is None:
@@ -184,7 +184,7 @@ class SessionStarter:
         self._welcome(session, wire, resumed=True, sfu=assigned)
 
     def _adopt(self, session: Session, room: Room, message: Resume, seen: RoomRecord | None) -> None:
-        """Its publications: as Redis has them, and as the player itself says, who knows best."""
+        """Its publications: as Redis has them, then as the player says, which knows best."""
         for publication in (seen.publications if seen else {}).values():
             if publication.player == session.player:
                 room.put_publication(publication)
@@ -273,7 +273,7 @@ class SessionStarter:
 
 
 def no_sfu(request: str = "") -> Failed:
-    """Nobody is alive and placeable."""
+    """The answer when no SFU is alive and placeable."""
     return Failed(
         code=Refusal.NO_SFU,
         message="no SFU is alive and takes new players",

@@ -25,7 +25,7 @@ class Sessions:
             self._state.rooms.lose(session, now=self._state.mono())
 
     def leave(self, session: Session) -> None:
-        """The player says goodbye."""
+        """The player has left."""
         self._end(session, tell_store=True)
 
     def replaced(self, session: Session) -> None:

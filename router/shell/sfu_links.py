@@ -68,7 +68,7 @@ class SfuLinks:
         self._boots = Boots()
         self.book = OrderBook()
 
-    # --- what the rest of the router asks ---
+    # --- for the other parts of the router ---
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -76,7 +76,7 @@ class SfuLinks:
         return tuple(sorted(self._links))
 
     def facts(self) -> list[LinkFacts]:
-        """What is known of each."""
+        """What is known of each linked SFU."""
         return [link.facts for link in self._links.values()]
 
     def stamp(self, sfu: str, put: PutSfu) -> None:
@@ -202,7 +202,7 @@ class SfuLinks:
             self._drains.changed(sfu, before, new, told=told)
 
     async def _unregister(self, link: SfuLink) -> None:
-        """The SFU has ended in good order: nobody is placed there any more, here or elsewhere."""
+        """The SFU has ended after its drain: no player is placed there any more, by this router or another."""
         state, sfu = self._state, link.facts.sfu
         link.left = True
         state.metrics.told.inc(state.teller.tell(state.directory.unregister(sfu)))

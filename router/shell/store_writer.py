@@ -1,4 +1,4 @@
-"""Writes this router's players and publications to Redis behind their backs; what can't be written waits, coalesced."""
+"""Writes this router's players and publications to Redis in the background; what can't be written waits, coalesced."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Key = tuple[Kind, str, str, str]
 
 
 class StoreWriter:
-    """Each entry names a thing; what is written is how that thing stands at the time of writing."""
+    """Entries name players and publications; what is written is their state at the time of writing."""
 
     def __init__(
         self, state: RouterState, *, replaced: Callable[[Session], None], reread: Callable[[str], None]

@@ -39,7 +39,7 @@ def router_app(state: RouterState, links: SfuLinks, *, ready: Callable[[], bool]
 
 
 def _fresh_gauges(state: RouterState, links: SfuLinks) -> Middleware:
-    """Gauges are set when somebody asks for them."""
+    """Gauges are set when they are asked for."""
 
     @web.middleware
     async def fresh(

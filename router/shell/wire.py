@@ -15,7 +15,7 @@ from shared.messages.codes import CloseCode
 from shared.rate import TokenBucket
 
 CLOSE_TIMEOUT_S = 3.0
-"""How long a peer that is being closed may take to say goodbye."""
+"""How long a peer may take to answer a close."""
 
 
 def ws_frame(message: Message) -> bytes:
@@ -44,7 +44,7 @@ class WireConnection(ServerConnection):
         super().data_received(data)
 
     def process_event(self, event: Any) -> None:
-        """Pace whatever arrives, pings and fragments included; beyond the limit the connection is closed (4005)."""
+        """Pace all frames that arrive, pings and fragments too; beyond the limit the connection is closed (4005)."""
         if isinstance(event, Frame):
             if not self.bucket.take(now=self.heard):
                 self.end(CloseCode.TOO_FAST, "too many messages")
@@ -76,7 +76,7 @@ class WireConnection(ServerConnection):
             return
         self.protocol.send_close(code, reason)
         self.send_data()
-        self.transport.resume_reading()  # messages are dropped from now on, but the peer's goodbye is to be read
+        self.transport.resume_reading()  # messages are dropped from now on, but the peer's close is to be read
         self.loop.call_later(CLOSE_TIMEOUT_S, self.transport.abort)
 
     def ping_now(self) -> None:

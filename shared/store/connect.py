@@ -50,7 +50,7 @@ def connect(url: str, *, timeout_s: float = TIMEOUT_S) -> RedisClient:
 def connect_subscriber(url: str, *, timeout_s: float = TIMEOUT_S) -> RedisSubscriber:
     """A client for subscribing. In a Cluster any one node hears every message, so it is a plain client there too.
 
-    It never reconnects by itself: a gap must be seen by whoever reads the messages.
+    It never reconnects on its own: the reader of the messages must see the gap.
     """
     parts = _split(url)
     opener = _plain_of_cluster if parts.scheme == "redis+cluster" else _opener(parts.scheme)

@@ -71,7 +71,7 @@ class Wakes(Calls):
             async with asyncio.timeout(2 * self.timeout_s):
                 await pubsub.subscribe(self.keys.wake)
             async for message in self._messages(pubsub):
-                # A second confirmation means that the client has reconnected by itself.
+                # A second confirmation means that the client has reconnected on its own.
                 if message["type"] == "subscribe":
                     yield Gap()
                 elif message["type"] == "message":
