@@ -29,18 +29,12 @@ class HostedRooms:
         return self._rooms.get(name)
 
     def host(self, name: str) -> Room:
-        """The room, hosted from now on; `release` it when no player came in."""
+        """The room, hosted from now on: attach a session in the same step."""
         room = self._rooms.get(name)
         if room is None:
             room = self._rooms[name] = Room(name)
             room.keep_until = self._keep_until
         return room
-
-    def release(self, name: str) -> None:
-        """Forget the room if no session is left here."""
-        room = self._rooms.get(name)
-        if room is not None and not room.sessions:
-            del self._rooms[name]
 
     def attach(self, room: Room, session: Session) -> None:
         """Count a session that `room.attach` is about to take."""

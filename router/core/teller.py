@@ -40,11 +40,6 @@ class Teller:
         update = room.take_update()
         return 0 if update is None else self._send_all(room, self._encode(update))
 
-    def everybody(self, message: Message) -> int:
-        """Tell every player of this router."""
-        frame = self._encode(message)
-        return sum(self._send_all(room, frame) for room in self._rooms)
-
     @staticmethod
     def _send_all(room: Room, frame: bytes) -> int:
         told = 0

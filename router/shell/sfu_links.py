@@ -40,6 +40,11 @@ from shared.tokens import LinkClaims, verify
 
 FIRST_MESSAGE_WITHIN_S = 5.0
 MAX_LINKS = 4096
+CLOSES: dict[type[BadInput], CloseCode] = {
+    WrongProtocol: CloseCode.WRONG_PROTOCOL,
+    BadToken: CloseCode.BAD_TOKEN,
+}
+"""How a link is closed for what an SFU said; for all else it is `BAD_MESSAGE`."""
 log = logging.getLogger("router")
 
 
@@ -143,17 +148,8 @@ class SfuLinks:
             check_protocol(hello.protocol)
             claims = verify(LinkClaims, hello.token, secret=state.config.secret, now_at=state.wall())
             sfu_state = self._checked(claims.sfu, hello.state)
-        except WrongProtocol as error:
-            self._count(error)
-            wire.end(CloseCode.WRONG_PROTOCOL, str(error))
-            return None
-        except BadToken as error:
-            self._count(error)
-            wire.end(CloseCode.BAD_TOKEN, error.reason)
-            return None
         except BadInput as error:
-            self._count(error)
-            wire.end(CloseCode.BAD_MESSAGE, str(error)[:100])
+            self._refuse(wire, error)
             return None
         if claims.sfu not in self._links and len(self._links) >= MAX_LINKS:
             wire.end(CloseCode.TOO_FAST, "too many SFUs")
@@ -182,8 +178,7 @@ class SfuLinks:
                 self._drains.ended(msgspec.structs.replace(message.report, sfu=link.facts.sfu))
                 await self._unregister(link)
         except BadInput as error:
-            self._count(error)
-            link.wire.end(CloseCode.BAD_MESSAGE, str(error)[:100])
+            self._refuse(link.wire, error)
 
     def _apply(self, link: SfuLink, new: SfuState) -> None:
         """State first, then the players, in one step of the event loop (D3)."""
@@ -244,6 +239,12 @@ class SfuLinks:
             return None
         self._state.metrics.messages.labels("sfu", str(message.__struct_config__.tag)).inc()
         return message
+
+    def _refuse(self, wire: WireConnection, error: BadInput) -> None:
+        self._count(error)
+        wire.end(
+            CLOSES.get(type(error), CloseCode.BAD_MESSAGE), error.reason if isinstance(error, BadToken) else str(error)
+        )
 
     def _count(self, error: BadInput) -> None:
         self._state.metrics.refused.labels("sfu", error.code).inc()

@@ -16,6 +16,8 @@ from shared.rate import TokenBucket
 
 CLOSE_TIMEOUT_S = 3.0
 """How long a peer may take to answer a close."""
+MAX_CLOSE_REASON = 123
+"""Longest reason that a close frame carries [bytes] (RFC 6455, section 5.5)."""
 
 
 def ws_frame(message: Message) -> bytes:
@@ -74,7 +76,7 @@ class WireConnection(ServerConnection):
         if self.protocol.state is not State.OPEN:
             self.transport.abort()
             return
-        self.protocol.send_close(code, reason)
+        self.protocol.send_close(code, reason.encode()[:MAX_CLOSE_REASON].decode(errors="ignore"))
         self.send_data()
         self.transport.resume_reading()  # messages are dropped from now on, but the peer's close is to be read
         self.loop.call_later(CLOSE_TIMEOUT_S, self.transport.abort)
