@@ -13,7 +13,7 @@ from rich.live import Live
 from cli.output import out, plain, print_json
 from cli.tables import drains_table, players_table
 from operators.config import HERE, Where
-from operators.core.fleet_view import SfuRow, sfu_row
+from operators.core.fleet_view import StatusRow, sfu_row
 from operators.shell.operations import command, known_state, open_store, players_on, state_of
 from operators.shell.target import find_target, known_secret
 from shared.records import CommandVerb, DrainReport
@@ -27,7 +27,7 @@ REPORT_WITHIN_S = 5.0
 class Remaining(msgspec.Struct, frozen=True, kw_only=True):
     """A draining SFU and who is still on it."""
 
-    sfu: SfuRow | None
+    sfu: StatusRow | None
     """None: it has ended."""
     players: list[dict[str, Any]] | None
     """None: no router answered, or none without the fleet's secret."""

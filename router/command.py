@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import uvloop
 
 from router.config import RouterConfig
@@ -28,4 +30,5 @@ def router_command(config: RouterConfig = _DEFAULT) -> None:
 
 
 async def _run(config: RouterConfig) -> int:
-    return await run_router(config, Store(config.redis, fleet=config.fleet))
+    rng = random.Random()
+    return await run_router(config, Store(config.redis, fleet=config.fleet, rng=rng), rng=rng)

@@ -142,7 +142,7 @@ class SfuConfig:
         for name in ("ws_port", "udp_port", "http_port", "announced_udp_port"):
             if not 0 <= getattr(self, name) <= 65535:
                 raise BadSetting(setting=name, detail="is no port; give 0 to 65535")
-        for name in ("links", "publisher_cap_kbps", "max_players", "max_publications"):
+        for name in ("links", "publisher_cap_kbps", "max_players", "max_publications", "max_subscriptions"):
             if getattr(self, name) < 1:
                 raise BadSetting(setting=name, detail="must be at least 1")
         self._check_ceilings()

@@ -1,9 +1,10 @@
 """Everything Sluice raises on purpose.
 
     SluiceError                 has a `code` that peers, logs and metrics use
-     +- BadInput                somebody sent or wrote what can't be read; the sender is at fault
+     +- BadInput                what was sent or written can't be read; the sender is at fault
      |   +- BadMessage          a frame that is no message of its direction
      |   +- UnknownMessage      a well-formed message with a tag of another version
+     |   +- WrongProtocol       a peer that speaks no version of the protocol that we speak
      |   +- BadToken            a token that is expired, forged or for something else
      |   +- BadRecord           a record in Redis of the wrong shape
      |   +- BadSdp              a session description that is garbage or lacks what we need
@@ -71,6 +72,22 @@ class UnknownMessage(BadInput):
 
     def sentence(self) -> str:
         return f"{self.direction} message of unknown type {self.tag!r}"
+
+
+class WrongProtocol(BadInput):
+    """An SFU that speaks a version of the protocol that this router does not."""
+
+    code = "wrong-protocol"
+
+    def __init__(self, *, theirs: int, oldest: int, newest: int) -> None:
+        super().__init__()
+        self.theirs = theirs
+        self.oldest = oldest
+        self.newest = newest
+
+    def sentence(self) -> str:
+        ours = f"{self.newest}" if self.oldest == self.newest else f"{self.oldest} to {self.newest}"
+        return f"the SFU speaks protocol version {self.theirs}, this router {ours}: run releases that share one"
 
 
 class BadToken(BadInput):
@@ -156,7 +173,7 @@ class Refused(SluiceError):
 
 
 class Fenced(Refused):
-    """Somebody else leads now: nothing was written, and nothing more may be done under this token (invariant 9)."""
+    """Another controller leads now: nothing was written; this token must not be used again (invariant 9)."""
 
     def __init__(self, *, token: int, newest: int) -> None:
         super().__init__("fenced", f"token {token} is not the newest, which is {newest}")

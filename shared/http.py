@@ -1,14 +1,38 @@
-"""The HTTP side that every program has: `/healthz`, `/readyz`, `/metrics`, on an aiohttp application."""
+"""The HTTP side that every program has: `/healthz`, `/readyz`, `/metrics` on an aiohttp application, JSON answers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
+import msgspec
 from aiohttp import web
 from prometheus_client import CollectorRegistry, generate_latest
 
 MAX_BODY = 64 * 1024
 """Largest request body a program of ours needs [bytes]."""
+COMPRESSED_FROM = 4096
+"""Answers from this size are compressed for clients that take it [bytes]: rows of a fleet are much alike."""
+NOT_KEPT = {"Cache-Control": "no-store"}
+"""Every answer is of its moment."""
+
+
+def answer(body: Any, *, status: int = 200) -> web.Response:
+    """`body` as JSON; bytes are JSON already. What is no finite number is null."""
+    raw = body if isinstance(body, bytes) else msgspec.json.encode(body)
+    response = web.Response(body=raw, status=status, content_type="application/json", headers=NOT_KEPT)
+    if len(raw) >= COMPRESSED_FROM:
+        response.enable_compression()
+    return response
+
+
+class ErrorAnswer(web.HTTPException):
+    """An answer that says no, as JSON: raise it from a handler."""
+
+    def __init__(self, status: int, body: Mapping[str, Any], *, headers: Mapping[str, str] | None = None) -> None:
+        self.status_code = status
+        text = msgspec.json.encode(body).decode()
+        super().__init__(headers={**NOT_KEPT, **(headers or {})}, text=text, content_type="application/json")
 
 
 def make_app(*, ready: Callable[[], bool], registry: CollectorRegistry) -> web.Application:
@@ -19,11 +43,11 @@ def make_app(*, ready: Callable[[], bool], registry: CollectorRegistry) -> web.A
     """
 
     async def healthz(_: web.Request) -> web.Response:
-        return web.json_response({"alive": True})
+        return answer({"alive": True})
 
     async def readyz(_: web.Request) -> web.Response:
         is_ready = ready()
-        return web.json_response({"ready": is_ready}, status=200 if is_ready else 503)
+        return answer({"ready": is_ready}, status=200 if is_ready else 503)
 
     async def metrics(_: web.Request) -> web.Response:
         return web.Response(body=generate_latest(registry), headers={"Content-Type": "text/plain; version=0.0.4"})

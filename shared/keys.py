@@ -12,7 +12,7 @@ ROUTER_TTL_S = 15
 PLAYER_LEASE_S = 40
 """A player's place in its room outlives its router by more than the resume window of 25 s."""
 ROOM_TTL_S = 120
-"""A room's keys go when nobody has renewed a player there for this long."""
+"""A room's keys go when no player there was renewed for this long."""
 COMMAND_TTL_S = 600
 EXIT_TTL_S = 3600
 DRAIN_REPORTS_KEPT = 1000
@@ -103,7 +103,7 @@ class Keys:
 
     @property
     def scaling_token(self) -> str:
-        """String: the newest fencing token; whoever writes with another one is refused."""
+        """String: the newest fencing token; a write with another one is refused."""
         return self._key("scaling", "token")
 
     @property

@@ -1,6 +1,6 @@
 """What a node is full of (A1): parts normalised by their ceilings, the fullest of them, and the same for a pool.
 
-Whatever is absent, not a number, negative or absurd is unknown, which is not zero (invariant 4).
+What is absent, not a number, negative or absurd is unknown, which is not zero (invariant 4).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ CPU_GUARD = 0.85
 """A node at this CPU share is full (A1)."""
 
 MOST_EGRESS_BPS = 1e12
-"""No node sends a terabit a second: a report of more is a fault of whoever reports."""
+"""No node sends a terabit a second: a report of more is a fault of the reporter."""
 MOST_EGRESS_MBPS = MOST_EGRESS_BPS / 1e6
 MOST_STREAMS = 1_000_000
 MOST_CPU = 1.0

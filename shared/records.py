@@ -32,7 +32,7 @@ class DrainCause(StrEnum):
     SIGTERM = "sigterm"
     """The process got SIGTERM: can't be taken back."""
     OPERATOR = "operator"
-    """Somebody cordoned or drained it by hand: `uncordon` takes it back."""
+    """An operator cordoned or drained it by hand: `uncordon` takes it back."""
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -116,7 +116,7 @@ class Drain(Record, frozen=True, kw_only=True):
     lease_left_s: float | None = None
     """Seconds, as of this revision, after which a leased cordon lapses unless it is renewed; None: it never does."""
     token: Int = 0
-    """Fencing token of the controller whose lease it is; 0: nobody's."""
+    """Fencing token of the controller whose lease it is; 0: it has no lease."""
 
 
 class SfuState(Record, frozen=True, kw_only=True):
@@ -178,7 +178,7 @@ def version_of(state: SfuState) -> tuple[int, int]:
 
 
 class Presence(Record, frozen=True, kw_only=True):
-    """What a player says of itself; the inputs of the rule "safe to move" (D5)."""
+    """What a player says about itself; the inputs of the rule "safe to move" (D5)."""
 
     at_desk: bool = True
     in_ambient_meeting: bool = False
@@ -355,3 +355,11 @@ def write_record(record: Record) -> bytes:
     fields = msgspec.to_builtins(record)
     fields.pop("extra", None)
     return msgspec.json.encode({**extra, **fields})
+
+
+def every_field(value: Any) -> Any:
+    """A record as a program gives it to people and scripts: with all its fields, so that they need not know the
+    defaults, but without those of a newer version."""
+    if isinstance(value, msgspec.Struct):
+        return {name: every_field(getattr(value, name)) for name in value.__struct_fields__ if name != "extra"}
+    return [every_field(each) for each in value] if isinstance(value, tuple) else value

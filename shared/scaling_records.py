@@ -12,7 +12,7 @@ from shared.records import Int, Record
 AUTOSCALER = "autoscaler"
 """The `by` of the autoscaler's commands, and so of the drains that are its own."""
 MOST_LEASE_S = 86_400.0
-"""An SFU grants no cordon for longer: a lease of more than a day is a fault of whoever gave it."""
+"""An SFU grants no cordon for longer: a lease of more than a day is a fault of the sender."""
 
 
 class ScaleAction(StrEnum):
@@ -33,9 +33,9 @@ class ScaleAction(StrEnum):
     CORDON_RENEWED = "cordon-renewed"
     """The flag of a draining node was given a new lifetime."""
     TERMINATED = "terminated"
-    """A drained node, empty, is told to end; or it has ended by itself."""
+    """A drained node, empty, is told to end; or it has ended on its own."""
     CANCELLED = "cancelled"
-    """A removal is over before its end: taken back, or taken over by somebody."""
+    """A removal is over before its end: taken back, or taken over by an operator."""
     HELD = "held"
     """Something would be done, but for the reason given."""
 
@@ -59,7 +59,7 @@ class ScalingFigures(Record, frozen=True, kw_only=True):
     warming: Int = 0
     draining_own: Int = 0
     draining_other: Int = 0
-    """Cordoned by somebody else: a planned removal, neither lost nor capacity."""
+    """Cordoned by an operator: a planned removal, neither lost nor capacity."""
     unknown: Int = 0
     """Without a report that can be believed; not zero."""
     lost: Int = 0
@@ -141,9 +141,9 @@ class Removing(Record, frozen=True, kw_only=True):
     renewed_s: float = 0.0
     """Seconds since the cordon was last ordered."""
     reason: str = "scale-in"
-    """`scale-in`, or `gave-up` for a launch that never became capacity, which nobody takes back."""
+    """`scale-in`, or `gave-up` for a launch that never became capacity, which is never taken back."""
     registered: bool = True
-    """False: a launch that was given up before any router knew its SFU, so nobody can be on it."""
+    """False: a launch that was given up before any router knew its SFU, so no player can be on it."""
 
 
 class Newcomer(Record, frozen=True, kw_only=True):

@@ -128,11 +128,12 @@ class Acting:
         except Fenced:
             raise
         except Refused as refused:  # a person has just commanded this SFU; the next tick sees what came of it
-            log.info("[drain] held back %s", fields(sfu=sfu, why=refused.detail.replace(" ", "-")))
+            log.info("[drain] held back %s", fields(sfu=sfu, why=refused.detail))
             return
         await self._store.wake(Wake(WakeKind.COMMAND, sfu))
 
     def pool_failed(self, error: PoolError) -> None:
         """Log and count it."""
         self._metrics.pool_errors.labels(error.pool, error.call).inc()
-        log.warning("[pool] error %s %s", fields(pool=error.pool, call=error.call, kind=error.kind.value), error.detail)
+        said = fields(pool=error.pool, call=error.call, kind=error.kind.value, detail=error.detail)
+        log.warning("[pool] error %s", said)

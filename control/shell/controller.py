@@ -185,8 +185,9 @@ class Controller:
         self.metrics.show(decision)
         for record in decision.records:
             self.metrics.decisions.labels(record.action).inc()
-            shown = fields(reason=record.reason, node=record.node or None, dry_run=record.dry_run or None)
-            log.info("[scale] %s %s", record.action, f"{shown} {record.detail}".strip())
+            node, detail = record.node or None, record.detail or None
+            shown = fields(reason=record.reason, node=node, dry_run=record.dry_run or None, detail=detail)
+            log.info("[scale] %s %s", record.action, shown)
         self._tell(self._watch.tick(before, decision.state, now_at=decision.state.ticked_at))
         for kind, detail in decision.faults:
             self._bad(kind, detail)

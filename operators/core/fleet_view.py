@@ -6,23 +6,14 @@ from collections.abc import Iterable
 
 import msgspec
 
+from shared.fleet_rows import RouterRow, SfuRow, facts_of, router_row
 from shared.load import load_of
 from shared.records import RouterRecord, SfuState, SfuStatus, sfu_id, status_of
 
 
-class SfuRow(msgspec.Struct, frozen=True, kw_only=True):
+class StatusRow(SfuRow, frozen=True, kw_only=True):
     """One SFU."""
 
-    sfu: str
-    status: str
-    load: float | None
-    """None: it has not said; not the same as idle."""
-    players: int | None
-    producers: int | None
-    consumers: int | None
-    rooms: int | None
-    version: str
-    address: str
     binding: str = ""
     """The part of its load that is fullest: `egress`, `streams`, `cpu`; empty while not all are known."""
     cause: str = ""
@@ -32,22 +23,11 @@ class SfuRow(msgspec.Struct, frozen=True, kw_only=True):
     cordoned_for_s: float | None = None
 
 
-class RouterRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One router."""
-
-    router: str
-    players: int
-    sfus: tuple[str, ...]
-    """SFUs linked to it."""
-    http: str
-    version: str = ""
-
-
 class FleetView(msgspec.Struct, frozen=True, kw_only=True):
     """The whole fleet, as `status --json` prints it."""
 
     fleet: str
-    sfus: list[SfuRow]
+    sfus: list[StatusRow]
     routers: list[RouterRow]
 
 
@@ -56,31 +36,14 @@ def fleet_view(fleet: str, *, sfus: Iterable[SfuState], routers: Iterable[Router
     return FleetView(
         fleet=fleet,
         sfus=[sfu_row(state) for state in sorted(sfus, key=sfu_id)],
-        routers=[
-            RouterRow(
-                router=record.router,
-                players=record.players,
-                sfus=tuple(sorted(record.sfus)),
-                http=record.http,
-                version=record.version,
-            )
-            for record in sorted(routers, key=lambda record: record.router)
-        ],
+        routers=[router_row(record) for record in sorted(routers, key=lambda record: record.router)],
     )
 
 
-def sfu_row(state: SfuState) -> SfuRow:
+def sfu_row(state: SfuState) -> StatusRow:
     """One SFU's row."""
-    return SfuRow(
-        sfu=sfu_id(state),
-        status=status_of(state).value,
-        load=state.load,
-        players=state.players,
-        producers=state.producers,
-        consumers=state.consumers,
-        rooms=state.load_parts.rooms,
-        version=state.version,
-        address=state.address,
+    return StatusRow(
+        **facts_of(state),
         binding=load_of(state).binding or "",
         cause=state.drain.cause if state.drain else "",
         drain=drain_words(state),

@@ -17,13 +17,14 @@ from shared.records import PublicationRecord
 MAX_WORD = 64
 """Longest request id, source, or the like [characters]."""
 MAX_REASON = 200
+"""Longest reason [characters]; every router and page shows it."""
 MAX_SFU_ID = 128
 MAX_NUMBER = 2**53
 _PUBLICATION = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
 _KINDS = frozenset({"audio", "video"})
 
 
-class Refused(msgspec.Struct, frozen=True):
+class Rejection(msgspec.Struct, frozen=True):
     """The answer is no; `code` is a `Refusal` or an error code."""
 
     code: str
@@ -41,21 +42,21 @@ def excluded(sfus: Iterable[str]) -> tuple[str, ...]:
 
 
 def version_named(incarnation: int, revision: int) -> tuple[int, int]:
-    """A version as a player names it; out of bounds is as good as none."""
+    """A version as a player names it; one that is out of bounds counts as none."""
     if 0 <= incarnation <= MAX_NUMBER and 0 <= revision <= MAX_NUMBER:
         return (incarnation, revision)
     return (0, 0)
 
 
-def publication(message: Publish, session: Session, room: Room, *, known_sfu: bool) -> PublicationRecord | Refused:
+def publication(message: Publish, session: Session, room: Room, *, known_sfu: bool) -> PublicationRecord | Rejection:
     """The record for `publish`, or why not."""
     bad = _shape(message.publication, message.kind, message.source, message.generation)
     if bad is not None:
         return bad
     if not session.claims.publish:
-        return Refused(Refusal.NOT_ALLOWED, "the token grants no publishing")
+        return Rejection(Refusal.NOT_ALLOWED, "the token grants no publishing")
     if not known_sfu:
-        return Refused(Refusal.UNKNOWN_SFU, word(message.sfu))
+        return Rejection(Refusal.UNKNOWN_SFU, word(message.sfu))
     record = PublicationRecord(
         publication=message.publication,
         player=session.player,
@@ -67,12 +68,12 @@ def publication(message: Publish, session: Session, room: Room, *, known_sfu: bo
     known = room.publications.get(message.publication)
     if known is None:
         if len(room.publications_of(session.player)) >= MAX_PUBLICATIONS:
-            return Refused(Refusal.TOO_MANY, f"at most {MAX_PUBLICATIONS} publications a player")
+            return Rejection(Refusal.TOO_MANY, f"at most {MAX_PUBLICATIONS} publications a player")
         return record
     if known.player != session.player:
-        return Refused(Refusal.NOT_ALLOWED, "another player has a publication of this id")
+        return Rejection(Refusal.NOT_ALLOWED, "another player has a publication of this id")
     if known.generation > message.generation or (known.generation == message.generation and known != record):
-        return Refused(Refusal.STALE, f"generation {known.generation} stands")
+        return Rejection(Refusal.STALE, f"generation {known.generation} stands")
     return record
 
 
@@ -90,13 +91,13 @@ def resumed_publications(
     return kept
 
 
-def _shape(publication_id: str, kind: str, source: str, generation: int) -> Refused | None:
+def _shape(publication_id: str, kind: str, source: str, generation: int) -> Rejection | None:
     if not _PUBLICATION.match(publication_id):
-        return Refused("bad-message", "a publication id is 1 to 64 of [A-Za-z0-9_-]")
+        return Rejection("bad-message", "a publication id is 1 to 64 of [A-Za-z0-9_-]")
     if kind not in _KINDS:
-        return Refused("bad-message", "kind is audio or video")
+        return Rejection("bad-message", "kind is audio or video")
     if len(source) > MAX_WORD:
-        return Refused("bad-message", f"source is longer than {MAX_WORD} characters")
+        return Rejection("bad-message", f"source is longer than {MAX_WORD} characters")
     if not 1 <= generation <= MAX_NUMBER:
-        return Refused("bad-message", "generation counts from 1")
+        return Rejection("bad-message", "generation counts from 1")
     return None

@@ -1,4 +1,4 @@
-"""What a router remembers of an SFU's link: whose it is, which process, and what Redis' clock said of it."""
+"""What a router remembers of an SFU's link: the SFU, its process, and what Redis' clock said of it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Boots:
         self._boots: OrderedDict[str, tuple[str, int]] = OrderedDict()
 
     def note(self, sfu: str, boot: str, incarnation: int) -> None:
-        """That process reports that incarnation."""
+        """The process `boot` reports this incarnation."""
         self._boots[sfu] = (boot, incarnation)
         self._boots.move_to_end(sfu)
         while len(self._boots) > MAX_BOOTS:
@@ -48,7 +48,7 @@ class Boots:
     def floor(self, sfu: str, boot: str, incarnation: int, *, known: int) -> int:
         """The incarnation above which the process must go; 0 when what it has is fine.
 
-        `known` is the highest incarnation heard of, from anywhere. An equal one is this process itself, linked to
+        `known` is the highest incarnation heard of, from anywhere. An equal one is this same process, linked to
         another router as well, unless another process is known to have had it.
         """
         last_boot, last_incarnation = self._boots.get(sfu, ("", 0))

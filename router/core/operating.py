@@ -6,12 +6,12 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from enum import StrEnum
 
-from router.core.rate import Bucket
+from shared.rate import TokenBucket
 from shared.records import CommandVerb, DrainCause, SfuState, SfuStatus, status_of
 
 COMMANDS_PER_S = 1.0
 COMMAND_BURST = 30.0
-"""Somebody who drains a rack by hand clicks so often; a script that does more uses the command line."""
+"""An operator who drains a rack by hand clicks this often; a script that does more uses the command line."""
 MAX_OPERATORS = 256
 """Operators whose pace is remembered; the one heard of longest ago is forgotten first."""
 
@@ -52,13 +52,13 @@ class Pace:
     """How often each operator has given commands lately."""
 
     def __init__(self) -> None:
-        self._buckets: OrderedDict[str, Bucket] = OrderedDict()
+        self._buckets: OrderedDict[str, TokenBucket] = OrderedDict()
 
     def take(self, operator: str, *, now: float) -> Denial | None:
         """One command of this operator; a denial when there were too many."""
         bucket = self._buckets.get(operator)
         if bucket is None:
-            bucket = self._buckets[operator] = Bucket(now=now, per_s=COMMANDS_PER_S, burst=COMMAND_BURST)
+            bucket = self._buckets[operator] = TokenBucket(now=now, per_s=COMMANDS_PER_S, burst=COMMAND_BURST)
             if len(self._buckets) > MAX_OPERATORS:
                 self._buckets.popitem(last=False)
         self._buckets.move_to_end(operator)

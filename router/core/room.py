@@ -61,9 +61,9 @@ class Room:
         self.version = 0
         """Of the last reading of Redis; 0: none yet."""
         self.keep_until = 0.0
-        """Until then nobody is taken for gone because Redis does not list them: it may have lost them (invariant 5)."""
+        """Until then no player counts as gone for not being listed in Redis, which may have lost it (invariant 5)."""
         self.keeps_absent = False
-        """Somebody was kept for that reason alone; read the room again after `keep_until`."""
+        """A player or publication was kept for that reason alone; read the room again after `keep_until`."""
         self._dirty_players: set[str] = set()
         self._dirty_publications: set[str] = set()
         self._departed: dict[str, None] = {}
@@ -141,7 +141,7 @@ class Room:
         router: str,
         now: float,
     ) -> Merged:
-        """Take over a reading. An older one than the last is ignored, unless Redis may have begun anew."""
+        """Take over a reading. An older one than the last is ignored, unless Redis may have lost its data."""
         merged = Merged()
         if version and version < self.version and now >= self.keep_until:
             return merged

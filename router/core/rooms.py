@@ -12,7 +12,7 @@ MAX_ENDED = 20_000
 """Ended sessions remembered, so that they can't be resumed here (docs/protocol.md, section 3)."""
 
 
-class Rooms:
+class HostedRooms:
     """All rooms and sessions of this router, and which sessions wait to be resumed."""
 
     def __init__(self, *, resume_window_s: float) -> None:
@@ -29,18 +29,12 @@ class Rooms:
         return self._rooms.get(name)
 
     def host(self, name: str) -> Room:
-        """The room, hosted from now on; `release` it when nobody came in."""
+        """The room, hosted from now on: attach a session in the same step."""
         room = self._rooms.get(name)
         if room is None:
             room = self._rooms[name] = Room(name)
             room.keep_until = self._keep_until
         return room
-
-    def release(self, name: str) -> None:
-        """Forget the room if no session is left here."""
-        room = self._rooms.get(name)
-        if room is not None and not room.sessions:
-            del self._rooms[name]
 
     def attach(self, room: Room, session: Session) -> None:
         """Count a session that `room.attach` is about to take."""
@@ -90,13 +84,13 @@ class Rooms:
         return player in self._ended
 
     def keep_absent(self, *, until: float) -> None:
-        """Redis may have lost records: nobody is taken for gone before `until` because it does not list them."""
+        """Redis may have lost records: before `until`, no player counts as gone for not being listed there."""
         self._keep_until = until
         for room in self._rooms.values():
             room.keep_until = until
 
     def touching(self, sfu: str) -> list[Room]:
-        """Rooms that have to do with `sfu`."""
+        """Rooms that touch `sfu`."""
         return [room for room in self._rooms.values() if sfu in room.sfus]
 
     def __iter__(self) -> Iterator[Room]:

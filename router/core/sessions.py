@@ -8,7 +8,7 @@ from shared.records import PlayerRecord
 from shared.tokens import ResumeClaims
 
 
-class Wire(Protocol):
+class PlayerWire(Protocol):
     """A player's websocket, as core sees it: something that a frame can be put on without waiting."""
 
     def put(self, frame: bytes) -> None:
@@ -34,7 +34,9 @@ class Session:
         "wire",
     )
 
-    def __init__(self, claims: ResumeClaims, *, wire: Wire | None, home_at: float, provisional: bool = False) -> None:
+    def __init__(
+        self, claims: ResumeClaims, *, wire: PlayerWire | None, home_at: float, provisional: bool = False
+    ) -> None:
         self.claims = claims
         """Who it is and what it may do; also what its resume token says."""
         self.room = claims.room
@@ -51,7 +53,7 @@ class Session:
         self.tried = 0.0
         """When that was, by our monotonic clock."""
         self.run_tried = 0
-        """The incarnation that it was sent to: a run of the SFU answers for itself alone."""
+        """The incarnation that it was sent to: what fails on one run says nothing of the next."""
         self.provisional = provisional
         """Begun without Redis: its epoch is our guess until Redis has confirmed it."""
 

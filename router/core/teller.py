@@ -1,4 +1,4 @@
-"""Tells players: one encoding per message, put on every wire concerned, without waiting for anybody."""
+"""Tells players: one encoding per message, put on every wire concerned, without waiting for any of them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from router.core.facts import Fact
 from router.core.notices import notice
 from router.core.room import Room
-from router.core.rooms import Rooms
+from router.core.rooms import HostedRooms
 from shared.messages.base import Message
 
 Encode = Callable[[Message], bytes]
@@ -16,7 +16,7 @@ Encode = Callable[[Message], bytes]
 class Teller:
     """Puts news on the wires of this router's players."""
 
-    def __init__(self, rooms: Rooms, *, encode: Encode) -> None:
+    def __init__(self, rooms: HostedRooms, *, encode: Encode) -> None:
         self._rooms = rooms
         self._encode = encode
 
@@ -39,11 +39,6 @@ class Teller:
         """Send a room's gathered changes to its players here; how many were told."""
         update = room.take_update()
         return 0 if update is None else self._send_all(room, self._encode(update))
-
-    def everybody(self, message: Message) -> int:
-        """Tell every player of this router."""
-        frame = self._encode(message)
-        return sum(self._send_all(room, frame) for room in self._rooms)
 
     @staticmethod
     def _send_all(room: Room, frame: bytes) -> int:

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import logging
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import msgspec
 from aiohttp import web
 
+from router.core.bounds import MAX_REASON, MAX_SFU_ID
 from router.core.operating import Denial, Denied, Pace, denial
-from router.core.rate import Bucket
 from router.shell.state import RouterState
 from shared.errors import BadToken, StoreUnavailable
+from shared.http import ErrorAnswer, answer
 from shared.logs import fields
+from shared.rate import TokenBucket
 from shared.records import CommandVerb, sfu_id
 from shared.store.answers import Wake, WakeKind
 from shared.tokens import OperatorClaims, verify
 
-MAX_REASON = 200
-"""Longest reason [characters]; every router and page shows it."""
 BAD_TOKENS_PER_S, BAD_TOKEN_BURST = 2.0, 20.0
 """Refused tokens that are answered with their reason; beyond, only 429."""
 GET_TOKEN = "make one with 'sluice token NAME --operator' and enter it on the fleet page"
@@ -39,16 +39,16 @@ class CommandBody(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Admin:
-    """The handlers. An answer of 202 means the command lies in Redis; the SFU's own state says when it has followed.
+    """The handlers. An answer of 202 means that the command is in Redis; the SFU's own state says when it has followed.
 
     No command's answer carries CORS headers and the token travels in `Authorization`, so a page of another origin can
-    neither send a command in somebody's name nor read what came of it.
+    neither send a command in an operator's name nor read the answer.
     """
 
     def __init__(self, state: RouterState) -> None:
         self._state = state
         self._pace = Pace()
-        self._strangers = Bucket(now=state.mono(), per_s=BAD_TOKENS_PER_S, burst=BAD_TOKEN_BURST)
+        self._strangers = TokenBucket(now=state.mono(), per_s=BAD_TOKENS_PER_S, burst=BAD_TOKEN_BURST)
 
     def add_to(self, app: web.Application) -> None:
         """Add the routes."""
@@ -58,7 +58,7 @@ class Admin:
 
     async def _whoami(self, request: web.Request) -> web.Response:
         """Whose token this is: lets the page say so before anything is done with it."""
-        return _answer({"operator": self.operator(request, "whoami")})
+        return answer({"operator": self.operator(request, "whoami")})
 
     async def _command(self, request: web.Request) -> web.Response:
         verb = CommandVerb(request.path.rpartition("/")[2])
@@ -78,12 +78,12 @@ class Admin:
             fix = "Redis does not answer this router; try again when it does, nothing was ordered"
             self._refuse(verb.value, 503, error.code, fix)
         self._state.metrics.admin.labels(verb.value, "ordered").inc()
-        said = {"verb": verb.value, "sfu": shown(sfu), "by": shown(by), "reason": shown(reason) or None}
-        log.info("[admin] command %s", fields(**said, command=command.command, remote=request.remote))
-        return _answer({"sfu": sfu, "verb": verb.value, "by": by, "command": command.command}, status=202)
+        said = fields(verb=verb.value, sfu=sfu, by=by, reason=reason or None, command=command.command)
+        log.info("[admin] command %s %s", said, fields(remote=request.remote))
+        return answer({"sfu": sfu, "verb": verb.value, "by": by, "command": command.command}, status=202)
 
     def operator(self, request: web.Request, verb: str) -> str:
-        """Who asks, by the token. Raises the HTTP answer when it is no operator's."""
+        """The operator's name in the token. Raises `ErrorAnswer` when it is no operator's."""
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
         try:
             if scheme.lower() != "bearer" or not token:
@@ -108,7 +108,7 @@ class Admin:
         return reason
 
     def _deny(self, verb: CommandVerb, sfu: str, by: str, no: Denial) -> NoReturn:
-        log.info("[admin] refused %s", fields(verb=verb.value, sfu=shown(sfu), by=shown(by), why=no.why.value))
+        log.info("[admin] refused %s", fields(verb=verb.value, sfu=sfu[:MAX_SFU_ID], by=by, why=no.why.value))
         self._refuse(verb.value, HOW[no.why], no.why.value, no.fix)
 
     def _refuse(self, verb: str, status: int, error: str, fix: str) -> NoReturn:
@@ -116,27 +116,4 @@ class Admin:
         headers = {"Retry-After": "2"} if status in (429, 503) else {}
         if status == 401:
             headers["WWW-Authenticate"] = 'Bearer realm="sluice"'
-        raise _Refused(status, {"error": error, "fix": fix}, headers)
-
-
-class _Refused(web.HTTPException):
-    """An answer that says no, as JSON."""
-
-    def __init__(self, status: int, body: dict[str, str], headers: dict[str, str]) -> None:
-        self.status_code = status
-        text = msgspec.json.encode(body).decode()
-        super().__init__(headers={"Cache-Control": "no-store", **headers}, text=text, content_type="application/json")
-
-
-def shown(text: str) -> str:
-    """A word from outside as one word of a log line: no line breaks, no forged fields."""
-    return "".join(c if c.isprintable() else "?" for c in text[:MAX_REASON]).replace(" ", "_").replace("=", "_")
-
-
-def _answer(body: dict[str, Any], *, status: int = 200) -> web.Response:
-    return web.Response(
-        body=msgspec.json.encode(body),
-        status=status,
-        content_type="application/json",
-        headers={"Cache-Control": "no-store"},
-    )
+        raise ErrorAnswer(status, {"error": error, "fix": fix}, headers=headers)

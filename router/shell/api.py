@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from typing import Any, NamedTuple
 
 import msgspec
@@ -11,20 +10,17 @@ from aiohttp import web
 
 from router.core.room import Room
 from router.core.sessions import Session
-from router.shell.readings import Readings
+from router.shell.readings import MAX_ROWS, NO_NUMBER, Readings, rows_asked, rows_read
 from router.shell.state import RouterState
 from shared.errors import BadToken, StoreUnavailable
+from shared.http import answer
 from shared.placement_records import PlacementRecord
-from shared.records import DrainReport
+from shared.records import DrainReport, every_field
 from shared.store.placements import is_about
 from shared.tokens import MAX_NAME, PlayerClaims, issue
 
 DEV_TOKEN_TTL_S = 3600.0
-MAX_LISTED = 1000
-"""Rows of an answer at most."""
 MAX_DRAINS = 100
-STEPS = (50, MAX_LISTED)
-"""How many placements are read; of what is read, an answer has as many as were asked for."""
 
 
 class About(NamedTuple):
@@ -39,7 +35,7 @@ class Api:
     """Handlers under `/api`."""
 
     def __init__(self, state: RouterState, readers: asyncio.Semaphore) -> None:
-        """`readers`: who of those that read the store for the API may do so now."""
+        """`readers` bounds how many read the store for the API at a time."""
         self._state = state
         self._readers = readers
         self._placed = Readings(self._read_placements, clock=lambda: state.mono(), gate=readers)
@@ -66,7 +62,7 @@ class Api:
         rows = []
         for view in state.directory.views(now=state.mono()):
             row = {
-                **(_row(view.state) or {}),
+                **every_field(view.state),
                 "sfu": view.sfu,
                 "status": view.status.value,
                 "placeable": view.refused is None,
@@ -75,7 +71,7 @@ class Api:
                 "age_s": round(view.age_s, 3),
             }
             rows.append(row)
-        return _answer({"router": state.config.router, "store_up": not state.directory.blind, "sfus": rows})
+        return answer({"router": state.config.router, "store_up": not state.directory.blind, "sfus": rows})
 
     async def _sfu_players(self, request: web.Request) -> web.Response:
         """Players of this router whose home is that SFU, and why they are still there."""
@@ -86,9 +82,7 @@ class Api:
             for session in room.sessions.values()
             if room.players[session.player].sfu == sfu
         ]
-        return _answer(
-            {"router": self._state.config.router, "sfu": sfu, "count": len(rows), "players": rows[:MAX_LISTED]}
-        )
+        return answer({"router": self._state.config.router, "sfu": sfu, "count": len(rows), "players": rows[:MAX_ROWS]})
 
     async def _rooms(self, _: web.Request) -> web.Response:
         """The rooms hosted here."""
@@ -104,7 +98,7 @@ class Api:
             }
             for room in self._state.rooms
         ]
-        return _answer({"router": self._state.config.router, "count": len(rows), "rooms": rows[:MAX_LISTED]})
+        return answer({"router": self._state.config.router, "count": len(rows), "rooms": rows[:MAX_ROWS]})
 
     async def _room(self, request: web.Request) -> web.Response:
         """One room: as hosted here, else as Redis has it."""
@@ -113,13 +107,13 @@ class Api:
         if room is None:
             room = await self._stored(name)
         if room is None:
-            return _answer({"error": "no such room"}, status=404)
-        return _answer(
+            return answer({"error": "no such room"}, status=404)
+        return answer(
             {
                 "room": name,
-                "placement": _row(room.placement),
-                "players": [_row(record) for record in room.players.values()],
-                "publications": [_row(record) for record in room.publications.values()],
+                "placement": every_field(room.placement),
+                "players": [every_field(record) for record in room.players.values()],
+                "publications": [every_field(record) for record in room.publications.values()],
                 "sfus": sorted(room.sfus),
             }
         )
@@ -143,18 +137,17 @@ class Api:
         While Redis is away, those of this router.
         """
         state, query = self._state, request.query
-        try:
-            last = max(0, min(MAX_LISTED, int(query.get("last", "50"))))
-        except ValueError:
-            return _answer({"error": "last must be a number"}, status=400)
+        last = rows_asked(query, default=50)
+        if last is None:
+            return answer(NO_NUMBER, status=400)
         wanted = {"room": query.get("room", "")[:MAX_NAME], "player": query.get("player", "")[:MAX_NAME]}
         try:
-            stored = await self._placed.of(About(next(step for step in STEPS if step >= last), **wanted))
+            stored = await self._placed.of(About(rows_read(last), **wanted))
             here = state.placements.unsent
         except StoreUnavailable:
-            stored, here = [], state.placements.last(MAX_LISTED)
+            stored, here = [], state.placements.last(MAX_ROWS)
         found = {each.id: each for each in (*here, *stored) if is_about(each, **wanted)}
-        return _answer(
+        return answer(
             {
                 "router": state.config.router,
                 "store_up": not state.directory.blind,
@@ -165,38 +158,38 @@ class Api:
 
     async def _read_placements(self, about: About) -> list[PlacementRecord]:
         store = self._state.need_store("read_placements")
-        # Those that are on their way there may have arrived before somebody asks again, and must not be missing then.
+        # Those on their way to the store may have arrived before the next question, and must not be missing then.
         on_their_way = self._state.placements.unsent
         return [*on_their_way, *await store.read_placements(about.most, room=about.room, player=about.player)]
 
     async def _routers(self, _: web.Request) -> web.Response:
         """The fleet's routers, for clients that look for another one."""
-        return _answer({"router": self._state.config.router, "routers": [_row(r) for r in self._state.routers]})
+        return answer({"router": self._state.config.router, "routers": [every_field(r) for r in self._state.routers]})
 
     async def _drains(self, _: web.Request) -> web.Response:
         """The last drains of the fleet, newest first."""
         try:
             reports = await self._drained.of(MAX_DRAINS)
         except StoreUnavailable as error:
-            return _answer({"error": error.code}, status=503)
-        return _answer({"drains": [_row(report) for report in reports]})
+            return answer({"error": error.code}, status=503)
+        return answer({"drains": [every_field(report) for report in reports]})
 
     async def _read_drains(self, most: int) -> list[DrainReport]:
         return await self._state.need_store("read_drain_reports").read_drain_reports(most)
 
     async def _dev_token(self, request: web.Request) -> web.Response:
-        """A player token for anybody, when the setting allows it."""
+        """A player token for every asker, when the setting allows it."""
         config = self._state.config
         if not config.dev_tokens:
-            return _answer({"error": "dev tokens are off; start the router with --dev-tokens"}, status=404)
+            return answer({"error": "dev tokens are off; start the router with --dev-tokens"}, status=404)
         try:
             body = msgspec.json.decode(await request.read(), type=PlayerClaims)
         except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-            return _answer({"error": str(error)[:200]}, status=400)
+            return answer({"error": str(error)[:200]}, status=400)
         if not (body.room and body.identity) or max(map(len, (body.room, body.identity, body.name))) > MAX_NAME:
-            return _answer({"error": str(BadToken(reason="bad-claims", detail="room and identity"))}, status=400)
+            return answer({"error": str(BadToken(reason="bad-claims", detail="room and identity"))}, status=400)
         token = issue(body, secret=config.secret, now_at=self._state.wall(), ttl_s=DEV_TOKEN_TTL_S)
-        return _answer({"token": token, "router": self._state.announced_ws})
+        return answer({"token": token, "router": self._state.announced_ws})
 
 
 def _player_row(room: Room, session: Session, sfu: str) -> dict[str, Any]:
@@ -207,7 +200,7 @@ def _player_row(room: Room, session: Session, sfu: str) -> dict[str, Any]:
         "identity": record.identity,
         "name": record.name,
         "room": room.name,
-        "presence": _row(record.presence),
+        "presence": every_field(record.presence),
         "decided": stay is not None,
         "move": stay.move if stay else None,
         "reason": stay.reason if stay else "",
@@ -219,31 +212,5 @@ def _player_row(room: Room, session: Session, sfu: str) -> dict[str, Any]:
 
 
 def _placement(record: PlacementRecord) -> dict[str, Any]:
-    """The record, and the ids of the eligible by themselves, as this answer has always had them."""
-    return {**(_row(record) or {}), "eligible": [each.sfu for each in record.candidates]}
-
-
-def _row(record: msgspec.Struct | None) -> dict[str, Any] | None:
-    """A record with all its fields, defaults included, so that readers need not know them."""
-    if record is None:
-        return None
-    row = {}
-    for name in record.__struct_fields__:
-        if name != "extra":
-            value = getattr(record, name)
-            row[name] = _plain(value)
-    return row
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, tuple):
-        return [_plain(each) for each in value]
-    return _row(value) if isinstance(value, msgspec.Struct) else value
-
-
-def _answer(body: dict[str, Any], *, status: int = 200) -> web.Response:
-    return web.json_response(body, status=status, dumps=_dumps, headers={"Cache-Control": "no-store"})
-
-
-def _dumps(body: Any) -> str:
-    return json.dumps(body, separators=(",", ":"))
+    """The record, and the ids of the eligible SFUs in a list of their own, as this answer has always had them."""
+    return {**every_field(record), "eligible": [each.sfu for each in record.candidates]}

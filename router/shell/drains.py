@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from router.shell.outbox import Outbox
 from router.shell.state import RouterState
+from router.shell.store_writer import StoreWriter
 from shared.logs import fields
 from shared.records import DrainReport, SfuState, SfuStatus, status_of
 from shared.store.answers import Wake, WakeKind
@@ -17,11 +17,11 @@ log = logging.getLogger("router")
 
 
 class Drains:
-    """What routers do around a drain beside telling players."""
+    """What routers do in a drain besides telling players."""
 
-    def __init__(self, state: RouterState, outbox: Outbox, *, wake: Callable[[Wake], None]) -> None:
+    def __init__(self, state: RouterState, writer: StoreWriter, *, wake: Callable[[Wake], None]) -> None:
         self._state = state
-        self._outbox = outbox
+        self._writer = writer
         self._wake = wake
 
     def changed(self, sfu: str, before: SfuStatus, new: SfuState, *, told: int) -> None:
@@ -41,7 +41,7 @@ class Drains:
         )
 
     def ended(self, report: DrainReport) -> None:
-        """An SFU has handed in what its drain came to."""
+        """An SFU has reported the result of its drain."""
         metrics = self._state.metrics
         version = metrics.version(report.version)
         outcome = report.outcome if report.outcome in OUTCOMES else "other"
@@ -52,7 +52,7 @@ class Drains:
         metrics.drain_tracks.labels(version, "consumers").inc(max(0, report.consumers_at_exit))
         for stayed_s in report.conversations_s[:MAX_CONVERSATIONS]:
             metrics.drain_stayed.labels(version).observe(max(0.0, stayed_s))
-        self._outbox.report(report)
+        self._writer.report(report)
         log.info(
             "[drain] ended %s",
             fields(

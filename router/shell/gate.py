@@ -1,6 +1,6 @@
-"""Who may read the API: anybody where `api_open` is set, else whoever has an operator's token (D12).
+"""Who may read the API: everyone where `api_open` is set, else those with an operator's token (D12).
 
-Answers name players, rooms and the reasons people gave: on a port that players' pages come from they are not for all.
+Answers name players, rooms and the reasons people gave, and the same port serves players' pages: they are not for all.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from aiohttp import hdrs, web
 from router.shell.admin import Admin
 
 FOR_ALL = frozenset({"/api/routers", "/api/operator"})
-"""What players' pages need to find another router; and what itself asks for a token."""
+"""What players' pages need to find another router, and what asks for a token on its own."""
 ORIGINS = {"Access-Control-Allow-Origin": "*"}
 """Pages of any origin may read: the fleet page asks every router. Where the API is not open they need the token."""
 
@@ -41,7 +41,7 @@ class Gate:
     def add_to(self, app: web.Application) -> None:
         """Answer browsers that ask beforehand whether a page of another origin may send a token with its question.
 
-        For what is only read. No path of a command says yes: a page elsewhere can't send one in somebody's name.
+        For what is only read. No path of a command says yes: a page elsewhere can't send one in an operator's name.
         """
         for resource in list(app.router.resources()):
             is_read = any(route.method == hdrs.METH_GET for route in resource)

@@ -1,4 +1,4 @@
-"""Brings to Redis what it should know of placements: the history (P5), and for whom connections failed."""
+"""Brings to Redis what it should know of placements: the history (P5), and which SFUs players could not connect to."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ class History:
         self._state = state
 
     async def run(self) -> None:
-        """For ever; an outage ends nothing."""
+        """Write for ever; an outage of Redis does not end it."""
         while True:
             await asyncio.sleep(EVERY_S)
             await self.bring()
 
     async def bring(self) -> None:
-        """All there is, unless Redis is away."""
+        """Write all there is, unless Redis is away."""
         # Tries are never kept: what is two minutes old when Redis is back says nothing about now.
         tries = self._state.tries.take()
         if self._state.directory.blind:
             return
-        await self._bring_placements()  # each by itself: a list that can't be written hides no failing SFU
+        await self._bring_placements()  # separately: a list that can't be written hides no failing SFU
         await self._bring_tries(tries)
 
     async def _bring_placements(self) -> None:
@@ -61,6 +61,6 @@ class History:
 
 
 async def read_failing(state: RouterState) -> None:
-    """Heed which SFUs fail for many. Raises `StoreUnavailable`."""
+    """Read which SFUs fail for many, and avoid them from now on. Raises `StoreUnavailable`."""
     failing = {each.sfu: (each.incarnation, each.left_s) for each in await state.store.read_failing()}
     state.assigner.standings.fail(failing, now=state.mono())

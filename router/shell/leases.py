@@ -6,8 +6,8 @@ import asyncio
 from zlib import crc32
 
 from router.core.room import Room
-from router.shell.outbox import Outbox
 from router.shell.state import RouterState
+from router.shell.store_writer import StoreWriter
 from shared.errors import StoreUnavailable
 
 SLOTS = 40
@@ -20,9 +20,9 @@ BATCH = 500
 class Leases:
     """Keeps records of living sessions alive, those waiting to be resumed included."""
 
-    def __init__(self, state: RouterState, outbox: Outbox) -> None:
+    def __init__(self, state: RouterState, writer: StoreWriter) -> None:
         self._state = state
-        self._outbox = outbox
+        self._writer = writer
 
     async def run(self) -> None:
         """Renew for ever; during an outage there is nothing to renew."""
@@ -46,6 +46,6 @@ class Leases:
 
     def _put_back(self, room: Room, player: str) -> None:
         if player in room.sessions:
-            self._outbox.player(room.name, player)
+            self._writer.player(room.name, player)
             for publication in room.publications_of(player):
-                self._outbox.publication(room.name, player, publication)
+                self._writer.publication(room.name, player, publication)

@@ -34,17 +34,17 @@ class Liveness:
 
     async def run(self) -> None:
         """Watch for ever."""
-        loop = asyncio.get_running_loop()
+        state = self._state
         ticks = 0
         while True:
-            due = loop.time() + TICK_S
+            due = state.mono() + TICK_S
             await asyncio.sleep(TICK_S)
-            self._state.metrics.lag.observe(max(0.0, loop.time() - due))
+            state.metrics.lag.observe(max(0.0, state.mono() - due))
             ticks += 1
             self._lost_sfus()
             if ticks % 4 == 0:
                 self._sessions.expire()
-                self._silent(loop.time())
+                self._silent(state.mono())
 
     def _lost_sfus(self) -> None:
         state = self._state

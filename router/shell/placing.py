@@ -11,8 +11,8 @@ from router.core.placements import Placed
 from router.core.release import release_of
 from router.core.selector import PlacementDecision, Preference
 from router.core.sessions import Session
-from router.shell.outbox import Outbox
 from router.shell.state import RouterState
+from router.shell.store_writer import StoreWriter
 from shared.errors import StoreUnavailable
 from shared.logs import fields
 from shared.messages.player import AssignedSfu
@@ -31,9 +31,9 @@ log = logging.getLogger("router")
 class Placing:
     """Placements of this router."""
 
-    def __init__(self, state: RouterState, outbox: Outbox) -> None:
+    def __init__(self, state: RouterState, writer: StoreWriter) -> None:
         self._state = state
-        self._outbox = outbox
+        self._writer = writer
 
     async def place(
         self,
@@ -107,7 +107,7 @@ class Placing:
         except StoreUnavailable:
             return self._state.assigner.place_locally(plan, known)
         if placed.placement != known:
-            self._outbox.wake(plan.ask.room)
+            self._writer.wake(plan.ask.room)
         return placed
 
     def _count_alone(

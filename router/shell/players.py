@@ -8,8 +8,8 @@ import logging
 from websockets.exceptions import ConnectionClosed
 
 from router.core.sessions import Session
-from router.shell.arrivals import Arrivals
 from router.shell.requests import Requests
+from router.shell.session_starter import SessionStarter
 from router.shell.sessions import Sessions
 from router.shell.state import RouterState
 from router.shell.wire import WireConnection, ws_frame
@@ -24,10 +24,10 @@ log = logging.getLogger("router")
 class Players:
     """Serves player websockets."""
 
-    def __init__(self, state: RouterState, sessions: Sessions, arrivals: Arrivals, requests: Requests) -> None:
+    def __init__(self, state: RouterState, sessions: Sessions, starter: SessionStarter, requests: Requests) -> None:
         self._state = state
         self._sessions = sessions
-        self._arrivals = arrivals
+        self._starter = starter
         self._requests = requests
 
     async def serve(self, wire: WireConnection) -> None:
@@ -46,7 +46,7 @@ class Players:
                 self._sessions.wire_lost(session, wire)
 
     async def _arrive(self, wire: WireConnection) -> Session | None:
-        """The session that the first message begins or takes up again; None when the websocket is being closed."""
+        """The session that the first message begins or resumes; None when the websocket is being closed."""
         try:
             async with asyncio.timeout(FIRST_MESSAGE_WITHIN_S):
                 message = await self._first(wire)
@@ -55,7 +55,7 @@ class Players:
             return None
         try:
             if message is not None:
-                return await self._arrivals.begin(wire, message)
+                return await self._starter.begin(wire, message)
         except BadToken as error:
             self._refuse(wire, error)
             wire.end(CloseCode.BAD_TOKEN, error.reason)

@@ -1,21 +1,26 @@
-"""What the store is asked for on behalf of whoever asks the API: seldom, once for all who ask, and few at a time."""
+"""What the store is asked for on behalf of the API: seldom, once for all who ask, and few at a time."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Awaitable, Callable, Hashable, Mapping
 from typing import Generic, TypeVar
 
 from shared.errors import StoreUnavailable
 
 FRESH_FOR_S = 0.5
-"""As long is one reading good for everybody; the fleet page asks every other second."""
+"""For this long one reading is good for all who ask; the fleet page asks every other second."""
 AT_ONCE = 2
 """Readings of one router under way: the store has players to place."""
 MOST_KEPT = 4
 """Answers kept; a history of a thousand placements takes some MiB."""
 MOST_WAITING = 32
-"""Different questions under way; whoever asks one more is told to come again."""
+"""Different questions under way; one more is refused, to be asked again later."""
+MAX_ROWS = 1000
+"""Rows of an answer at most."""
+STEPS = (50, MAX_ROWS)
+"""How many rows are read; of what is read, an answer has as many as were asked for."""
+NO_NUMBER = {"error": "last must be a number"}
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -46,7 +51,7 @@ class Readings(Generic[K, V]):
                 raise StoreUnavailable(operation="read for the API", detail="too many different questions at once")
             task = self._under_way[key] = asyncio.create_task(self._fetch(key))
             task.add_done_callback(_seen)
-        # Whoever gives up waiting leaves the reading to the others.
+        # One who gives up waiting leaves the reading to the others.
         return await asyncio.shield(task)
 
     async def _fetch(self, key: K) -> V:
@@ -64,6 +69,19 @@ class Readings(Generic[K, V]):
 
 
 def _seen(task: asyncio.Task[V]) -> None:
-    """Those who wait hear of a failure; when all have gone, nobody needs to."""
+    """Those who wait hear of a failure; it is no loss when all of them have gone."""
     if not task.cancelled():
         task.exception()
+
+
+def rows_asked(query: Mapping[str, str], *, default: int) -> int | None:
+    """What `?last=N` asks for, within what an answer may have; None when it is no number."""
+    try:
+        return max(0, min(MAX_ROWS, int(query.get("last", default))))
+    except ValueError:
+        return None
+
+
+def rows_read(asked: int) -> int:
+    """How many rows are read for that many: few numbers, so that many questions share a reading."""
+    return next(step for step in STEPS if step >= asked)

@@ -12,11 +12,11 @@ from router.core.assignment import Ask
 from router.core.room import Room
 from router.core.selector import PlacementDecision
 from router.core.sessions import Session
-from router.shell.arrivals import no_sfu
-from router.shell.outbox import Outbox
 from router.shell.placing import Placing
+from router.shell.session_starter import no_sfu
 from router.shell.sessions import Sessions
 from router.shell.state import RouterState
+from router.shell.store_writer import StoreWriter
 from router.shell.updates import Updates
 from router.shell.wire import WireConnection, ws_frame
 from shared.messages.codes import Refusal
@@ -45,12 +45,12 @@ class Requests:
     """Handles the messages of sessions."""
 
     def __init__(
-        self, state: RouterState, *, sessions: Sessions, placing: Placing, outbox: Outbox, updates: Updates
+        self, state: RouterState, *, sessions: Sessions, placing: Placing, writer: StoreWriter, updates: Updates
     ) -> None:
         self._state = state
         self._sessions = sessions
         self._placing = placing
-        self._outbox = outbox
+        self._writer = writer
         self._updates = updates
         self._handlers: dict[type[Any], Handler] = {
             RequestSfu: self._request_sfu,
@@ -127,7 +127,7 @@ class Requests:
             else None
         )
         if refused is not None or state is None:
-            self._refuse(wire, bounds.Refused(refused or Refusal.UNKNOWN_SFU), request)
+            self._refuse(wire, bounds.Rejection(refused or Refusal.UNKNOWN_SFU), request)
             return
         token = self._placing.sfu_token(message.sfu, session.claims, publish=False)
         wire.put(ws_frame(SfuAccess(sfu=message.sfu, address=state.address, token=token, request=request)))
@@ -135,20 +135,20 @@ class Requests:
     async def _publish(self, session: Session, room: Room, wire: WireConnection, message: Publish) -> None:
         known_sfu = message.sfu in self._state.directory or message.sfu in room.sfus
         record = bounds.publication(message, session, room, known_sfu=known_sfu)
-        if isinstance(record, bounds.Refused):
+        if isinstance(record, bounds.Rejection):
             self._refuse(wire, record)
         elif room.put_publication(record):
             self._state.tries.works(session, record.sfu)
-            self._outbox.publication(room.name, session.player, record.publication)
+            self._writer.publication(room.name, session.player, record.publication)
             self._updates.soon(room)
 
     async def _unpublish(self, session: Session, room: Room, wire: WireConnection, message: Unpublish) -> None:
         known = room.publications.get(message.publication)
         if known is None or known.player != session.player:
-            self._refuse(wire, bounds.Refused(Refusal.NOT_IN_ROOM, "no such publication of yours"))
+            self._refuse(wire, bounds.Rejection(Refusal.NOT_IN_ROOM, "no such publication of yours"))
             return
         room.drop_publication(message.publication)
-        self._outbox.publication(room.name, session.player, message.publication)
+        self._writer.publication(room.name, session.player, message.publication)
         self._updates.soon(room)
 
     async def _set_presence(self, session: Session, room: Room, _: WireConnection, message: SetPresence) -> None:
@@ -156,7 +156,7 @@ class Requests:
 
     async def _decided(self, session: Session, room: Room, wire: WireConnection, message: Decided) -> None:
         if message.sfu not in room.sfus:
-            self._refuse(wire, bounds.Refused(Refusal.NOT_IN_ROOM, "that SFU does not concern this room"))
+            self._refuse(wire, bounds.Rejection(Refusal.NOT_IN_ROOM, "that SFU does not concern this room"))
             return
         reason = bounds.word(message.reason, most=bounds.MAX_REASON)
         stay = StayReason(sfu=message.sfu, move=message.move, reason=reason)
@@ -164,7 +164,7 @@ class Requests:
 
     async def _moved(self, session: Session, room: Room, wire: WireConnection, message: Moved) -> None:
         if message.sfu not in self._state.directory:
-            self._refuse(wire, bounds.Refused(Refusal.UNKNOWN_SFU))
+            self._refuse(wire, bounds.Rejection(Refusal.UNKNOWN_SFU))
             return
         metrics = self._state.metrics
         for gap_ms, histogram in ((message.audio_gap_ms, metrics.audio_gap), (message.video_gap_ms, metrics.video_gap)):
@@ -182,9 +182,9 @@ class Requests:
 
     def _put(self, session: Session, room: Room, record: PlayerRecord) -> None:
         if room.put_player(record):
-            self._outbox.player(room.name, session.player)
+            self._writer.player(room.name, session.player)
             self._updates.soon(room)
 
-    def _refuse(self, wire: WireConnection, refused: bounds.Refused, request: str = "") -> None:
+    def _refuse(self, wire: WireConnection, refused: bounds.Rejection, request: str = "") -> None:
         self._state.metrics.refused.labels("player", refused.code).inc()
         wire.put(ws_frame(Failed(code=refused.code, message=refused.message, request=request)))

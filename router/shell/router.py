@@ -1,4 +1,4 @@
-"""One router: its parts put together, started, and ended in good order."""
+"""One router: its parts put together, started, and ended cleanly."""
 
 from __future__ import annotations
 
@@ -6,28 +6,29 @@ import asyncio
 import gc
 import json
 import logging
+import random
 import signal
 import sys
 
 from aiohttp import web
 
 from router.config import RouterConfig
-from router.core.rooms import Rooms
+from router.core.rooms import HostedRooms
 from router.core.sessions import Session
-from router.shell.arrivals import Arrivals
 from router.shell.drains import Drains
 from router.shell.history import History
 from router.shell.leases import Leases
-from router.shell.links import Links
 from router.shell.liveness import Liveness
-from router.shell.outbox import Outbox
 from router.shell.placing import Placing
 from router.shell.players import Players
-from router.shell.reader import Reader
 from router.shell.requests import Requests
+from router.shell.room_reader import RoomReader
 from router.shell.server import WsServer
+from router.shell.session_starter import SessionStarter
 from router.shell.sessions import Sessions
+from router.shell.sfu_links import SfuLinks
 from router.shell.state import RouterState
+from router.shell.store_writer import StoreWriter
 from router.shell.sync import Sync
 from router.shell.updates import Updates
 from router.shell.web import router_app
@@ -47,31 +48,30 @@ log = logging.getLogger("router")
 class Router:
     """A running router."""
 
-    def __init__(self, config: RouterConfig, store: StoreApi) -> None:
-        state = self.state = RouterState(
-            config=config, store=store, rooms=Rooms(resume_window_s=config.resume_window_s)
-        )
+    def __init__(self, config: RouterConfig, store: StoreApi, *, rng: random.Random) -> None:
+        rooms = HostedRooms(resume_window_s=config.resume_window_s)
+        state = self.state = RouterState(config=config, store=store, rooms=rooms, rng=rng)
         self._updates = Updates(state)
-        self._outbox = Outbox(state, replaced=self._replaced, reread=self._reread)
+        self._writer = StoreWriter(state, replaced=self._replaced, reread=self._reread)
         self._sync = Sync(state)
-        self._sessions = Sessions(state, self._outbox, self._updates)
-        self._reader = Reader(state, self._sessions)
-        self.links = Links(state, Drains(state, self._outbox, wake=self._sync.hint), hurry=self._sync.hurry)
+        self._sessions = Sessions(state, self._writer, self._updates)
+        self._reader = RoomReader(state, self._sessions)
+        self.links = SfuLinks(state, Drains(state, self._writer, wake=self._sync.hint), hurry=self._sync.hurry)
         self._sync.bind(self.links, self._reader)
         self._liveness = Liveness(state, self._sessions)
-        self._leases = Leases(state, self._outbox)
+        self._leases = Leases(state, self._writer)
         self._history = History(state)
-        placing = Placing(state, self._outbox)
-        arrivals = Arrivals(
+        placing = Placing(state, self._writer)
+        starter = SessionStarter(
             state,
             sessions=self._sessions,
             placing=placing,
-            outbox=self._outbox,
+            writer=self._writer,
             updates=self._updates,
             reader=self._reader,
         )
-        requests = Requests(state, sessions=self._sessions, placing=placing, outbox=self._outbox, updates=self._updates)
-        players = Players(state, self._sessions, arrivals, requests)
+        requests = Requests(state, sessions=self._sessions, placing=placing, writer=self._writer, updates=self._updates)
+        players = Players(state, self._sessions, starter, requests)
         self._server = WsServer(state, players=players, links=self.links, liveness=self._liveness)
         self._tasks: list[asyncio.Task[None]] = []
         self._http: web.AppRunner | None = None
@@ -88,7 +88,7 @@ class Router:
             self._sync.run(),
             self._sync.follow_wakes(),
             self._reader.run(),
-            self._outbox.run(),
+            self._writer.run(),
             self._leases.run(),
             self._history.run(),
             self._liveness.run(),
@@ -146,7 +146,7 @@ class Router:
             _, pending = await asyncio.wait(pending, timeout=CANCEL_AGAIN_S)
 
     def _send_away(self) -> int:
-        """`router-closing` to each player with a moment of its own."""
+        """Send `router-closing` to each player, each with another moment to reconnect."""
         sent = 0
         spread_s = self.state.config.closing_spread_s
         for room in self.state.rooms:
@@ -156,7 +156,7 @@ class Router:
                     sent += 1
         return sent
 
-    # The outbox is made before the parts that it reports to.
+    # The writer is made before the parts that it reports to.
 
     def _replaced(self, session: Session) -> None:
         self._sessions.replaced(session)
@@ -165,13 +165,13 @@ class Router:
         self._reader.want(room)
 
 
-async def run_router(config: RouterConfig, store: StoreApi) -> int:
+async def run_router(config: RouterConfig, store: StoreApi, *, rng: random.Random) -> int:
     """Run until SIGTERM or SIGINT; the exit status."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    router = Router(config, store)
+    router = Router(config, store, rng=rng)
     await router.start()
     # Start-up objects never die: keep them out of each collection, and collect seldom with many idle players.
     gc.collect()

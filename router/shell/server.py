@@ -11,9 +11,9 @@ from websockets.asyncio.server import Server, ServerConnection, serve
 from websockets.datastructures import Headers
 from websockets.http11 import Request, Response
 
-from router.shell.links import Links
 from router.shell.liveness import Liveness
 from router.shell.players import Players
+from router.shell.sfu_links import SfuLinks
 from router.shell.state import RouterState
 from router.shell.wire import CLOSE_TIMEOUT_S, WireConnection
 
@@ -40,7 +40,7 @@ def _listening(host: str, port: int) -> socket.socket:
 class WsServer:
     """Accepts connections and hands each to the part that serves it."""
 
-    def __init__(self, state: RouterState, *, players: Players, links: Links, liveness: Liveness) -> None:
+    def __init__(self, state: RouterState, *, players: Players, links: SfuLinks, liveness: Liveness) -> None:
         self._state = state
         self._players = players
         self._links = links
@@ -49,11 +49,11 @@ class WsServer:
 
     async def start(self) -> int:
         """Listen; the port. Raises `OSError` when it is taken."""
-        config = self._state.config
-        cap = config.send_buffer_kib * 1024
+        state, config = self._state, self._state.config
 
         class Connection(WireConnection):
-            send_buffer_bytes = cap
+            send_buffer_bytes = config.send_buffer_kib * 1024
+            clock = staticmethod(lambda: state.mono())
 
         self._server = await serve(
             self._serve,
@@ -90,7 +90,7 @@ class WsServer:
 
     async def _serve(self, connection: ServerConnection) -> None:
         assert isinstance(connection, WireConnection)
-        connection.request, connection.response = _READ, None  # a KiB or two that nobody needs any more
+        connection.request, connection.response = _READ, None  # a KiB or two that is not needed any more
         wires = self._liveness.players if connection.path == "/player" else self._liveness.sfus
         wires.add(connection)
         try:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from router.core.room import Merged, Room
-from router.core.sessions import Session, Wire
-from router.shell.outbox import Outbox
+from router.core.sessions import PlayerWire, Session
 from router.shell.state import RouterState
+from router.shell.store_writer import StoreWriter
 from router.shell.updates import Updates
 from shared.messages.codes import CloseCode
 
@@ -13,19 +13,19 @@ from shared.messages.codes import CloseCode
 class Sessions:
     """Ends sessions, and merges what Redis says of them."""
 
-    def __init__(self, state: RouterState, outbox: Outbox, updates: Updates) -> None:
+    def __init__(self, state: RouterState, writer: StoreWriter, updates: Updates) -> None:
         self._state = state
-        self._outbox = outbox
+        self._writer = writer
         self._updates = updates
 
-    def wire_lost(self, session: Session, wire: Wire) -> None:
+    def wire_lost(self, session: Session, wire: PlayerWire) -> None:
         """Its websocket is gone. The session waits to be resumed, unless it has another websocket or has ended."""
         room = self._state.rooms.get(session.room)
         if session.wire is wire and room is not None and room.sessions.get(session.player) is session:
             self._state.rooms.lose(session, now=self._state.mono())
 
     def leave(self, session: Session) -> None:
-        """The player says goodbye."""
+        """The player has left."""
         self._end(session, tell_store=True)
 
     def replaced(self, session: Session) -> None:
@@ -50,10 +50,10 @@ class Sessions:
             if wire is not None:
                 wire.end(CloseCode.REPLACED, "resumed on another router")
         for player in merged.missing_players:
-            self._outbox.player(room.name, player)
+            self._writer.player(room.name, player)
         for publication in merged.missing_publications:
             if (record := room.publications.get(publication)) is not None:
-                self._outbox.publication(room.name, record.player, publication)
+                self._writer.publication(room.name, record.player, publication)
         self._updates.soon(room)
 
     def _end(self, session: Session, *, tell_store: bool) -> None:
@@ -61,5 +61,5 @@ class Sessions:
         if room is None or not self._state.rooms.end(session):
             return
         if tell_store:
-            self._outbox.leave(room.name, session.player)
+            self._writer.leave(room.name, session.player)
         self._updates.soon(room)

@@ -13,7 +13,7 @@ from router.config import RouterConfig
 from router.core.assignment import Assigner
 from router.core.directory import Directory
 from router.core.placements import Placements
-from router.core.rooms import Rooms
+from router.core.rooms import HostedRooms
 from router.core.teller import Teller
 from router.core.tries import TryBook
 from router.shell.metrics import Metrics
@@ -32,14 +32,16 @@ class RouterState:
 
     config: RouterConfig
     store: StoreApi
-    rooms: Rooms
+    rooms: HostedRooms
+    rng: random.Random
     directory: Directory = field(default_factory=Directory)
     metrics: Metrics = field(default_factory=Metrics)
     placements: Placements = field(init=False)
     tries: TryBook = field(default_factory=TryBook)
-    rng: random.Random = field(default_factory=random.Random)
     mono: Callable[[], float] = time.monotonic
+    """The one clock of the shell [monotonic seconds]."""
     wall: Callable[[], float] = time.time
+    """The time of day [Unix seconds], for tokens and for people."""
     announced_ws: str = ""
     announced_http: str = ""
     routers: tuple[RouterRecord, ...] = ()

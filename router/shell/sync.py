@@ -7,8 +7,8 @@ import logging
 
 from router.core.room import KEEP_ABSENT_S
 from router.shell.history import read_failing
-from router.shell.links import Links
-from router.shell.reader import Reader
+from router.shell.room_reader import RoomReader
+from router.shell.sfu_links import SfuLinks
 from router.shell.state import RouterState
 from shared.errors import StoreUnavailable
 from shared.logs import fields
@@ -36,7 +36,7 @@ class Sync:
         self.tried = asyncio.Event()
         """Set after the first exchange, successful or not."""
 
-    def bind(self, links: Links, reader: Reader) -> None:
+    def bind(self, links: SfuLinks, reader: RoomReader) -> None:
         """The parts that an exchange feeds; they need `hurry` and `hint` of this one."""
         self._links, self._reader = links, reader
 
@@ -56,7 +56,7 @@ class Sync:
         self.hurry()
 
     async def run(self) -> None:
-        """Exchange for ever; an outage ends nothing."""
+        """Exchange for ever; an outage of Redis does not end it."""
         interval_s = self._state.config.sync_interval_s
         while True:
             await self._exchange()
@@ -145,7 +145,7 @@ class Sync:
             self._settle_at = None
             for room in state.rooms:
                 if room.keeps_absent:
-                    self._reader.want(room.name)  # whoever is not back by now is gone
+                    self._reader.want(room.name)  # who is not back by now is gone
         known = {room.name: room.version for room in state.rooms}
         for name, version in (await state.store.room_versions(list(known))).items():
             if version != known[name]:
@@ -187,7 +187,7 @@ class Sync:
         self._was_up = True
 
     def _expect_losses(self) -> None:
-        """Redis may have lost records: nobody is gone for not being listed.
+        """Redis may have lost records: no player counts as gone for not being listed.
 
         What it has lost of ours shows by the rooms' versions: those that differ are read, and what is missing is put
         back, both a batch at a time. An outage without loss costs next to nothing (invariant 5: no storm).

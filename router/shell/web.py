@@ -13,16 +13,16 @@ from router.shell.admin import Admin
 from router.shell.api import Api
 from router.shell.feed import Feed
 from router.shell.gate import Gate
-from router.shell.links import Links
 from router.shell.pages import Pages, web_root
 from router.shell.readings import AT_ONCE
 from router.shell.scaling import ScalingApi
+from router.shell.sfu_links import SfuLinks
 from router.shell.state import RouterState
 from shared.http import make_app
 from shared.records import SfuStatus
 
 
-def router_app(state: RouterState, links: Links, *, ready: Callable[[], bool]) -> web.Application:
+def router_app(state: RouterState, links: SfuLinks, *, ready: Callable[[], bool]) -> web.Application:
     """The application."""
     app = make_app(ready=ready, registry=state.metrics.registry)
     admin, readers = Admin(state), asyncio.Semaphore(AT_ONCE)
@@ -38,8 +38,8 @@ def router_app(state: RouterState, links: Links, *, ready: Callable[[], bool]) -
     return app
 
 
-def _fresh_gauges(state: RouterState, links: Links) -> Middleware:
-    """Gauges are set when somebody asks for them."""
+def _fresh_gauges(state: RouterState, links: SfuLinks) -> Middleware:
+    """Gauges are set when they are asked for."""
 
     @web.middleware
     async def fresh(
@@ -52,7 +52,7 @@ def _fresh_gauges(state: RouterState, links: Links) -> Middleware:
     return fresh
 
 
-def set_gauges(state: RouterState, links: Links) -> None:
+def set_gauges(state: RouterState, links: SfuLinks) -> None:
     """Bring the gauges up to date."""
     metrics = state.metrics
     connected = sum(1 for room in state.rooms for session in room.sessions.values() if session.wire is not None)

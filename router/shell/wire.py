@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import Any, cast
 
 from websockets.asyncio.server import ServerConnection
 from websockets.frames import DATA_OPCODES, Frame, Opcode
 from websockets.protocol import State
 
-from router.core.rate import Bucket
 from shared.messages.base import Message, encode
 from shared.messages.codes import CloseCode
+from shared.rate import TokenBucket
 
 CLOSE_TIMEOUT_S = 3.0
-"""How long a peer that is being closed may take to say goodbye."""
+"""How long a peer may take to answer a close."""
+MAX_CLOSE_REASON = 123
+"""Longest reason that a close frame carries [bytes] (RFC 6455, section 5.5)."""
 
 
 def ws_frame(message: Message) -> bytes:
@@ -26,22 +29,24 @@ class WireConnection(ServerConnection):
     """A server's websocket that writes synchronously and knows when it last heard of its peer."""
 
     send_buffer_bytes = 1024 * 1024
+    clock = staticmethod(time.monotonic)
+    """The router's monotonic clock."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.heard = self.loop.time()
+        self.heard = self.clock()
         self.path = ""
         self.ended: int | None = None
         self.pinged = self.heard
-        self.bucket = Bucket(now=self.heard)
+        self.bucket = TokenBucket(now=self.heard)
 
     def data_received(self, data: bytes) -> None:
         """Note the sign of life, then go on."""
-        self.heard = self.loop.time()
+        self.heard = self.clock()
         super().data_received(data)
 
     def process_event(self, event: Any) -> None:
-        """Pace whatever arrives, pings and fragments included; beyond the limit the connection is closed (4005)."""
+        """Pace all frames that arrive, pings and fragments too; beyond the limit the connection is closed (4005)."""
         if isinstance(event, Frame):
             if not self.bucket.take(now=self.heard):
                 self.end(CloseCode.TOO_FAST, "too many messages")
@@ -71,14 +76,14 @@ class WireConnection(ServerConnection):
         if self.protocol.state is not State.OPEN:
             self.transport.abort()
             return
-        self.protocol.send_close(code, reason)
+        self.protocol.send_close(code, reason.encode()[:MAX_CLOSE_REASON].decode(errors="ignore"))
         self.send_data()
-        self.transport.resume_reading()  # messages are dropped from now on, but the peer's goodbye is to be read
+        self.transport.resume_reading()  # messages are dropped from now on, but the peer's close is to be read
         self.loop.call_later(CLOSE_TIMEOUT_S, self.transport.abort)
 
     def ping_now(self) -> None:
         """Ask for a sign of life; any data counts as an answer."""
         if self.alive:
-            self.pinged = self.loop.time()
+            self.pinged = self.clock()
             self.protocol.send_ping(b"")
             self.send_data()

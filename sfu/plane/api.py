@@ -18,7 +18,7 @@ from sfu.core.media.delivery import Delivered
 from shared.rtc.srtp import SrtpKeys
 
 Address = tuple[str, int]
-"""IPv4 address and UDP port."""
+"""IP address in numbers and UDP port. An IPv4 address stands as such, also where an IPv6 socket heard from it."""
 
 Kind = Literal["audio", "video"]
 

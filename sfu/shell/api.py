@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
-from shared.http import make_app
-from shared.records import write_record
+from shared.http import answer, make_app
+from shared.records import every_field
 
 if TYPE_CHECKING:
     from sfu.shell.program import Program
@@ -17,10 +17,10 @@ def make_api(program: Program) -> web.Application:
     """The application. Neither health nor readiness looks at the drain (D2, invariant 3)."""
 
     async def state(_: web.Request) -> web.Response:
-        return web.Response(body=write_record(program.state), content_type="application/json")
+        return answer(every_field(program.state))
 
     async def players(_: web.Request) -> web.Response:
-        return web.json_response(players_view(program))
+        return answer(players_view(program))
 
     app = make_app(ready=lambda: program.ready, registry=program.registry)
     app.add_routes([web.get("/api/state", state), web.get("/api/players", players)])

@@ -46,7 +46,7 @@ from shared.http import serve
 from shared.logs import fields
 from shared.messages.link import (
     Cordon,
-    CordonedSfu,
+    CordonReport,
     Exit,
     Hello,
     Linked,
@@ -56,7 +56,7 @@ from shared.messages.link import (
     ToRouter,
     ToSfu,
     Uncordon,
-    UncordonedSfu,
+    UncordonReport,
     pack_state,
 )
 from shared.messages.media import PleaseMove
@@ -211,7 +211,7 @@ class Program:
         state = self.reports.refresh()
         if self._ledger is None:
             self._ledger = DrainLedger(began=self.clock(), players_at_cordon=len(self.hub.players))
-        self.links.send(CordonedSfu(state=pack_state(state)))
+        self.links.send(CordonReport(state=pack_state(state)))
         drain = state.drain
         if drain is not None:
             log.info(
@@ -227,7 +227,7 @@ class Program:
         """Takes new work again."""
         self._ledger = None
         state = self.reports.refresh()
-        self.links.send(UncordonedSfu(state=pack_state(state)))
+        self.links.send(UncordonReport(state=pack_state(state)))
         log.info("[drain] uncordoned %s", fields(sfu=state.sfu, lease_lapsed_of=lapsed or None))
 
     def ask_players(self, players: tuple[str, ...], within_s: float) -> None:
@@ -279,7 +279,7 @@ class Program:
             log.warning("[link] incarnation raised %s", fields(floor=message.incarnation_floor, router=message.router))
         state = self.reports.refresh()
         if state.status == SfuStatus.CORDONED:
-            return CordonedSfu(state=pack_state(state))
+            return CordonReport(state=pack_state(state))
         if state.status == SfuStatus.TERMINATING:
             return TerminatingSfu(state=pack_state(state))
         return SfuReport(state=pack_state(state)) if raised else None

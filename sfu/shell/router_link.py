@@ -12,13 +12,14 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import InvalidHandshake, InvalidURI, WebSocketException
+from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidURI, WebSocketException
 
 from sfu.core.links import choose_router, link_url, retry_delay_s
 from sfu.shell.metrics import SfuMetrics
 from shared.errors import BadInput, UnknownMessage
 from shared.logs import OncePerMinute, fields
 from shared.messages.base import encode
+from shared.messages.codes import CloseCode
 from shared.messages.link import Hello, Linked, Registered, SfuReport, ToRouter, ToSfu, to_sfu
 
 OPEN_TIMEOUT_S = 5.0
@@ -93,11 +94,22 @@ class RouterLink:
                 await self._linked(websocket, url)
             finally:
                 await websocket.close()
+        except ConnectionClosed as closed:
+            self._closed(url, closed)
         except (OSError, TimeoutError, WebSocketException, InvalidHandshake, InvalidURI, BadInput) as error:
             self._links.once.warning(f"link {url}", f"router link broke: {str(error)[:200] or type(error).__name__}")
         finally:
             self.up = False
             self._links.changed()
+
+    def _closed(self, url: str, closed: ConnectionClosed) -> None:
+        end = closed.rcvd
+        if end is not None and end.code == CloseCode.WRONG_PROTOCOL:
+            self._links.refused_at[url] = time.monotonic()
+            self._links.metrics.trouble.labels("wrong-protocol").inc()
+            self._links.once.warning(f"link {url}", f"router refused this SFU: {end.reason}")
+        else:
+            self._links.once.warning(f"link {url}", f"router link broke: {str(closed)[:200]}")
 
     async def _linked(self, websocket: ClientConnection, url: str) -> None:
         await self._send(websocket, self._links.owner.hello())
@@ -172,6 +184,8 @@ class RouterLinks:
         self.metrics = metrics
         self.rng = rng
         self.failed_at: dict[str, float] = {}
+        self.refused_at: dict[str, float] = {}
+        """When each router last said that it does not speak our version of the protocol."""
         self.once = OncePerMinute(log, clock=time.monotonic)
         self._routers = tuple(dict.fromkeys(routers))
         self._links = [RouterLink(self) for _ in range(min(count, len(self._routers)))]
@@ -195,7 +209,14 @@ class RouterLinks:
     def choose(self) -> str | None:
         """A router for a link that has none."""
         in_use = {link.url for link in self._links}
-        return choose_router(self._routers, in_use=in_use, failed_at=self.failed_at, now=time.monotonic(), rng=self.rng)
+        return choose_router(
+            self._routers,
+            in_use=in_use,
+            failed_at=self.failed_at,
+            refused_at=self.refused_at,
+            now=time.monotonic(),
+            rng=self.rng,
+        )
 
     def send(self, message: ToRouter) -> None:
         """Say it on every link that is up."""

@@ -12,7 +12,7 @@ from websockets.asyncio.server import Server, ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request, Response
 
-from sfu.core.rate import MessageRate
+from sfu.core.rate import frame_cost
 from sfu.shell.hub import Hub
 from sfu.shell.outbox import Outbox
 from sfu.shell.player import Player
@@ -32,6 +32,7 @@ from shared.messages.media import (
     to_sfu,
 )
 from shared.messages.player import Failed, Ping, Pong
+from shared.rate import TokenBucket
 from shared.records import SfuState, status_of
 from shared.tokens import SfuClaims, verify
 
@@ -82,7 +83,7 @@ class Signalling:
 
     async def _connection(self, websocket: ServerConnection) -> None:
         outbox = Outbox(websocket)
-        rate = MessageRate(now=self._hub.clock())
+        rate = TokenBucket(now=self._hub.clock())
         try:
             player = await self._first(websocket, outbox, rate)
             if player is None:
@@ -94,7 +95,7 @@ class Signalling:
         except ConnectionClosed:
             return  # whoever was in a session has been marked as gone above
 
-    async def _first(self, websocket: ServerConnection, outbox: Outbox, rate: MessageRate) -> Player | None:
+    async def _first(self, websocket: ServerConnection, outbox: Outbox, rate: TokenBucket) -> Player | None:
         """The first message opens the session, or the connection ends."""
         self._strangers += 1
         try:
@@ -111,7 +112,7 @@ class Signalling:
             await outbox.wait_closed(within_s=3.0)
         return player
 
-    def _open(self, frame: str | bytes, outbox: Outbox, rate: MessageRate) -> Player | None:
+    def _open(self, frame: str | bytes, outbox: Outbox, rate: TokenBucket) -> Player | None:
         message = self._read(frame, outbox, rate)
         if isinstance(message, Enter):
             return self._enter(message, outbox, None)
@@ -122,7 +123,7 @@ class Signalling:
         return None
 
     async def _conversation(
-        self, websocket: ServerConnection, outbox: Outbox, rate: MessageRate, player: Player
+        self, websocket: ServerConnection, outbox: Outbox, rate: TokenBucket, player: Player
     ) -> None:
         async for frame in websocket:
             message = None if outbox.closed else self._read(frame, outbox, rate)
@@ -131,9 +132,9 @@ class Signalling:
             self._hub.metrics.messages.labels(str(message.__struct_config__.tag)).inc()
             self._handle(message, outbox, player)
 
-    def _read(self, frame: str | bytes, outbox: Outbox, rate: MessageRate) -> ToSfu | None:
+    def _read(self, frame: str | bytes, outbox: Outbox, rate: TokenBucket) -> ToSfu | None:
         """The message in a frame; None when there is none to act on, and the connection may be closing then."""
-        if not rate.allows(len(frame), now=self._hub.clock()):
+        if not rate.take(frame_cost(len(frame)), now=self._hub.clock()):
             self._trouble("too-fast", "a player sends messages faster than it may")
             outbox.close(CloseCode.TOO_FAST, "too many messages")
             return None

@@ -21,7 +21,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 def leash(parent: int) -> Callable[[], None]:
     """What a child runs between fork and exec: a group of its own, and SIGKILL when `parent` dies.
 
-    SIGKILL and not SIGTERM, because SIGTERM starts a drain that may take an hour, with nobody left to watch it.
+    SIGKILL and not SIGTERM, because SIGTERM starts a drain that may take an hour, with no program left to watch it.
     """
 
     def tie() -> None:
@@ -70,7 +70,7 @@ class Child:
                 self.process.send_signal(number)
 
     def kill_group(self) -> None:
-        """SIGKILL for it and whatever it has started."""
+        """SIGKILL for it and all that it has started."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
 

@@ -6,3 +6,6 @@ changes its meaning (requirement D9).
 """
 
 PROTOCOL_VERSION = 1
+"""What this release speaks."""
+OLDEST_VERSION = 1
+"""The oldest version that this release still speaks."""

@@ -28,6 +28,8 @@ class CloseCode(IntEnum):
     """The SFU is running its final sequence; rejoin elsewhere."""
     IDLE = 4013
     """Nothing was heard from the peer for too long."""
+    WRONG_PROTOCOL = 4014
+    """The router speaks no version of the protocol that the SFU speaks; the reason names both."""
 
 
 class Refusal(StrEnum):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from shared.errors import WrongProtocol
+from shared.messages import OLDEST_VERSION, PROTOCOL_VERSION
 from shared.messages.base import Message, Reader
 from shared.records import DrainReport, Int, SfuState, read_record, write_record
 
@@ -18,6 +20,12 @@ def unpack_state(raw: msgspec.Raw) -> SfuState:
     return read_record(SfuState, bytes(raw), key="link")
 
 
+def check_protocol(theirs: int) -> None:
+    """Raise `WrongProtocol` when this release does not speak the version in an SFU's `hello`."""
+    if not OLDEST_VERSION <= theirs <= PROTOCOL_VERSION:
+        raise WrongProtocol(theirs=theirs, oldest=OLDEST_VERSION, newest=PROTOCOL_VERSION)
+
+
 # --- sfu -> router ---
 
 
@@ -28,7 +36,8 @@ class Hello(Message, frozen=True, kw_only=True):
     boot: str
     """Random per process start: tells an SFU that reconnects from another one with its id."""
     state: msgspec.Raw
-    protocol: Int = 1
+    protocol: Int = PROTOCOL_VERSION
+    """Version that the SFU speaks. A router that does not closes the link with `WRONG_PROTOCOL`."""
 
 
 class SfuReport(Message, frozen=True, kw_only=True):
@@ -37,13 +46,13 @@ class SfuReport(Message, frozen=True, kw_only=True):
     state: msgspec.Raw
 
 
-class CordonedSfu(Message, frozen=True, kw_only=True):
+class CordonReport(Message, frozen=True, kw_only=True, tag="cordoned-sfu"):
     """The SFU takes no new work from now on. The router applies it, tells its players, then Redis (D3)."""
 
     state: msgspec.Raw
 
 
-class UncordonedSfu(Message, frozen=True, kw_only=True):
+class UncordonReport(Message, frozen=True, kw_only=True, tag="uncordoned-sfu"):
     """An operator's cordon was taken back."""
 
     state: msgspec.Raw
@@ -62,13 +71,7 @@ class Drained(Message, frozen=True, kw_only=True):
     state: msgspec.Raw
 
 
-class Bye(Message, frozen=True, kw_only=True):
-    """The SFU ends in good order without a drain report; the router unregisters it."""
-
-    sfu: str = ""
-
-
-ToRouter = Hello | SfuReport | CordonedSfu | UncordonedSfu | TerminatingSfu | Drained | Bye
+ToRouter = Hello | SfuReport | CordonReport | UncordonReport | TerminatingSfu | Drained
 
 # --- router -> sfu ---
 
@@ -121,7 +124,7 @@ class Exit(Message, frozen=True, kw_only=True):
 
 
 class Registered(Message, frozen=True, kw_only=True):
-    """Answer to `drained` and `bye`: the router has unregistered the SFU; the link can close."""
+    """Answer to `drained`: the router has unregistered the SFU; the link can close."""
 
 
 ToSfu = Linked | Stamped | Cordon | Uncordon | Exit | Registered

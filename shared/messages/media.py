@@ -114,7 +114,8 @@ class PublicationEnded(Message, frozen=True, kw_only=True):
 
 
 class PleaseMove(Message, frozen=True, kw_only=True):
-    """The drain is past `drain_max`: move within `within_s`, at a moment drawn by the SFU (D7). Nothing is cut."""
+    """The drain is past `drain_max` (D7): move, even if the rule says stay, at a moment that the player draws within
+    `within_s`. Until its final sequence the SFU goes on carrying a player that does not move."""
 
     sfu: str
     incarnation: Int = 0

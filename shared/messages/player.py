@@ -133,7 +133,7 @@ class RoomSnapshot(Message, frozen=True, kw_only=True):
 
 
 class CordonedSfu(Message, frozen=True, kw_only=True):
-    """An SFU takes no new work. Whoever is on it decides when to move (D5). Sent after the router's own placement
+    """An SFU takes no new work. The players on it decide when to move (D5). Sent after the router's own placement
     excludes it."""
 
     sfu: str
@@ -195,7 +195,7 @@ class RoomUpdate(Message, frozen=True, kw_only=True):
 
 
 class SfuGone(Message, frozen=True, kw_only=True):
-    """The SFU has ended or was lost; whoever is on it asks for another one at once."""
+    """The SFU has ended or was lost; players on it ask for another one at once."""
 
     sfu: str
     reason: str = ""

@@ -7,9 +7,7 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
-import msgspec
-
-from shared.records import PlayerRecord, PublicationRecord, RoomPlacement
+from shared.records import PlayerRecord, PublicationRecord, RoomPlacement, every_field
 from shared.scaling_records import ScalingRecord, ScalingState
 
 
@@ -30,7 +28,7 @@ class PutSfu:
 
 
 @dataclass(frozen=True, slots=True)
-class Entered:
+class EnteredRoom:
     """A session has begun."""
 
     epoch: int
@@ -109,11 +107,4 @@ class Scaling:
     def answer(self) -> dict[str, Any]:
         """As the API and `sluice scaling --json` give it: every field, so that readers need not know the defaults."""
         leader = asdict(self.leader) if self.leader else None
-        return {"leader": leader, "state": _fields(self.state), "records": [_fields(each) for each in self.records]}
-
-
-def _fields(value: Any) -> Any:
-    """A record with all its fields, but not those of a newer version."""
-    if isinstance(value, msgspec.Struct):
-        return {name: _fields(getattr(value, name)) for name in value.__struct_fields__ if name != "extra"}
-    return [_fields(each) for each in value] if isinstance(value, tuple) else value
+        return {"leader": leader, "state": every_field(self.state), "records": every_field(self.records)}

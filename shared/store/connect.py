@@ -21,7 +21,7 @@ SENTINEL_PORT = 26379
 FORMS = "redis://HOST:6379/0, rediss://..., unix:///PATH, redis+sentinel://H1:26379,H2:26379/MASTER, redis+cluster://HOST:6379"
 
 
-class Client(Protocol):
+class RedisClient(Protocol):
     """What the store needs of a client: redis-py's plain and cluster clients both do it."""
 
     async def execute_command(self, *args: Any) -> Any:
@@ -31,7 +31,7 @@ class Client(Protocol):
         """Close all connections."""
 
 
-class Subscribing(Protocol):
+class RedisSubscriber(Protocol):
     """A client that can subscribe."""
 
     def pubsub(self, *, ignore_subscribe_messages: bool = False) -> PubSub:
@@ -41,20 +41,20 @@ class Subscribing(Protocol):
         """Close all connections."""
 
 
-def connect(url: str, *, timeout_s: float = TIMEOUT_S) -> Client:
+def connect(url: str, *, timeout_s: float = TIMEOUT_S) -> RedisClient:
     """A client for `url`; connects at its first command. Raises `BadSetting` for a URL that can't be used."""
     parts = _split(url)
-    return cast(Client, _opener(parts.scheme)(url, parts, timeout_s))
+    return cast(RedisClient, _opener(parts.scheme)(url, parts, timeout_s))
 
 
-def connect_subscriber(url: str, *, timeout_s: float = TIMEOUT_S) -> Subscribing:
+def connect_subscriber(url: str, *, timeout_s: float = TIMEOUT_S) -> RedisSubscriber:
     """A client for subscribing. In a Cluster any one node hears every message, so it is a plain client there too.
 
-    It never reconnects by itself: a gap must be seen by whoever reads the messages.
+    It never reconnects on its own: the reader of the messages must see the gap.
     """
     parts = _split(url)
     opener = _plain_of_cluster if parts.scheme == "redis+cluster" else _opener(parts.scheme)
-    return cast(Subscribing, opener(url, parts, timeout_s, retries=0))
+    return cast(RedisSubscriber, opener(url, parts, timeout_s, retries=0))
 
 
 def shown(url: str) -> str:

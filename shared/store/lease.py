@@ -8,8 +8,8 @@ from shared.store.calls import Calls, text
 TOKEN_DIGITS = 16
 """A token is a time in milliseconds (13 digits until the year 2286), or what a wrong clock made of it."""
 MOST_TOKEN = 2**51
-"""Half of what scripts count with. A greater one is nobody's: if it were taken for one that was given out, the next
-would have to exceed it, and soon there would be none."""
+"""Half of what scripts count with. A greater one was never given out, and is not counted as one: the next token would
+have to exceed it, and soon there would be none."""
 
 
 class ScalingLease(Calls):

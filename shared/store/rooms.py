@@ -9,7 +9,7 @@ import msgspec
 
 from shared.keys import PLAYER_LEASE_S, ROOM_TTL_S
 from shared.records import PlayerRecord, PublicationRecord, RoomPlacement, write_record
-from shared.store.answers import Entered, RoomRecord
+from shared.store.answers import EnteredRoom, RoomRecord
 from shared.store.calls import Argument, Calls, WrongType, text
 
 LEASE_MS = PLAYER_LEASE_S * 1000
@@ -21,11 +21,11 @@ ROOMS_A_CALL = 200
 class Rooms(Calls):
     """Reads and writes of rooms."""
 
-    async def enter_room(self, room: str, player: PlayerRecord) -> Entered:
+    async def enter_room(self, room: str, player: PlayerRecord) -> EnteredRoom:
         """Begin a session: it gets an epoch and a lease, and older sessions of its identity leave."""
         record = write_record(msgspec.structs.replace(player, epoch=0))
         answer = await self._room("enter_room", room, LEASE_MS, player.player, player.identity, record)
-        return Entered(int(answer[0]), tuple(text(raw) for raw in answer[1:]))
+        return EnteredRoom(int(answer[0]), tuple(text(raw) for raw in answer[1:]))
 
     async def put_player(self, room: str, player: PlayerRecord) -> bool:
         """Write a player and renew its lease; False when a newer session of its identity is known."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 from redis.asyncio.client import PubSub
 from redis.exceptions import RedisClusterException, RedisError
 
+from shared.jitter import full_jitter
 from shared.store.answers import Gap, Wake, WakeKind
 from shared.store.calls import Calls, text
 from shared.store.connect import connect_subscriber
@@ -50,18 +50,18 @@ class Wakes(Calls):
 
     async def wakes(self) -> AsyncGenerator[Wake | Gap, None]:
         """Hints for ever, with a `Gap` at first and each time some may have been lost. Ends only by cancellation."""
-        backoff_s = BACKOFF_MIN_S
+        attempt = 0
         while True:
             try:
                 async with aclosing(self._subscription()) as hints:
                     async for hint in hints:
-                        backoff_s = BACKOFF_MIN_S
+                        attempt = 0
                         yield hint
             except (RedisError, RedisClusterException, OSError, TimeoutError, EOFError, RuntimeError) as error:
                 self._limited.warning("store", f"subscription lost: {error}")
             self.counts["resubscribed"] += 1
-            await asyncio.sleep(random.uniform(0, backoff_s))
-            backoff_s = min(BACKOFF_MAX_S, backoff_s * 2)
+            await asyncio.sleep(full_jitter(attempt, self._rng, first_s=BACKOFF_MIN_S, cap_s=BACKOFF_MAX_S))
+            attempt += 1
 
     async def _subscription(self) -> AsyncGenerator[Wake | Gap, None]:
         """One subscription on a connection of its own, until it fails."""
@@ -71,7 +71,7 @@ class Wakes(Calls):
             async with asyncio.timeout(2 * self.timeout_s):
                 await pubsub.subscribe(self.keys.wake)
             async for message in self._messages(pubsub):
-                # A second confirmation means that the client has reconnected by itself.
+                # A second confirmation means that the client has reconnected on its own.
                 if message["type"] == "subscribe":
                     yield Gap()
                 elif message["type"] == "message":

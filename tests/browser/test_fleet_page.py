@@ -220,6 +220,20 @@ async def test_names_from_the_network_are_only_text(browser: BrowserContext, man
     await asyncio.gather(reports, return_exceptions=True)
 
 
+async def test_a_name_turns_around_nothing_but_itself(browser: BrowserContext, many: Demo) -> None:
+    page = await tiles_of(browser, many)
+    left = """(name) => {
+        const [line, first, then] = ["p", "b", "span"].map((tag) => document.createElement(tag));
+        [first.textContent, then.textContent] = [name, "ONLINE"];
+        line.append(first, " ", then);
+        document.querySelector("main").append(line);
+        return [first, then].map((each) => each.getBoundingClientRect().left);
+    }"""
+    for control in ("\u202e", "\u2067", "\u202b"):
+        name, status = await page.evaluate(left, f"{control}sfu-1")
+        assert name < status
+
+
 async def test_many_sfus_fit_a_phone(browser: BrowserContext, many: Demo) -> None:
     page = await tiles_of(browser, many)
     await page.set_viewport_size({"width": 360, "height": 740})

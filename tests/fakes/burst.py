@@ -1,6 +1,6 @@
 """A burst of joins through the placing of several routers, on a clock that stands still, as within one report interval.
 
-Only the websockets are left out: each join reads its room and is placed by `Placing`, as `Arrivals` does it,
+Only the websockets are left out: each join reads its room and is placed by `Placing`, as `SessionStarter` does it,
 sixteen at a time on each router.
 """
 
@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from router.core.assignment import Ask
-from router.core.rooms import Rooms
+from router.core.rooms import HostedRooms
 from router.core.selector import PlacementDecision
 from router.core.sessions import Session
-from router.shell.arrivals import AT_ONCE
-from router.shell.outbox import Outbox
 from router.shell.placing import Placing
+from router.shell.session_starter import AT_ONCE
 from router.shell.state import RouterState
+from router.shell.store_writer import StoreWriter
 from shared.errors import StoreUnavailable
 from shared.records import LoadParts, SfuState
 from shared.store import StoreApi
@@ -73,12 +73,12 @@ class Burst:
             state = RouterState(
                 config=config(router=f"r{n}", **settings),
                 store=store,
-                rooms=Rooms(resume_window_s=25.0),
+                rooms=HostedRooms(resume_window_s=25.0),
                 rng=random.Random(seed + n),
                 mono=lambda: self.now,
             )
-            outbox = Outbox(state, replaced=lambda _: None, reread=lambda _: None)
-            self.placing.append((state, Placing(state, outbox)))
+            writer = StoreWriter(state, replaced=lambda _: None, reread=lambda _: None)
+            self.placing.append((state, Placing(state, writer)))
         self.report()
 
     def report(self) -> None:

@@ -8,7 +8,7 @@ from typing import TypeVar
 from websockets.asyncio.server import Server, ServerConnection, serve
 
 from shared.messages.base import encode
-from shared.messages.link import Bye, Drained, Hello, Linked, Registered, ToRouter, ToSfu, to_router, unpack_state
+from shared.messages.link import Drained, Hello, Linked, Registered, ToRouter, ToSfu, to_router, unpack_state
 from shared.records import SfuState
 from shared.tokens import LinkClaims, verify
 from tests.fakes.sfu_process import SECRET, until
@@ -51,7 +51,7 @@ class LinkRouter:
             async for frame in websocket:
                 message = to_router.read(frame)
                 self.heard.append(message)
-                if isinstance(message, Drained | Bye) and self.answers_goodbye:
+                if isinstance(message, Drained) and self.answers_goodbye:
                     await websocket.send(encode(Registered()))
         finally:
             self.links.remove(websocket)
@@ -72,4 +72,4 @@ class LinkRouter:
 
     def states(self) -> list[SfuState]:
         """Every state heard, in order."""
-        return [unpack_state(message.state) for message in self.heard if not isinstance(message, Bye)]
+        return [unpack_state(message.state) for message in self.heard]

@@ -20,7 +20,7 @@ from shared.records import (
     SfuCommand,
     SfuState,
 )
-from shared.store import Entered, Gap, PutSfu, RoomRecord, Scaling, Wake
+from shared.store import EnteredRoom, Gap, PutSfu, RoomRecord, Scaling, Wake
 from tests.fakes.store_core import StoreCore
 
 
@@ -118,8 +118,8 @@ class FakeStore:
         answer: RoomPlacement | None = await self._call("read_placement", room)
         return answer
 
-    async def enter_room(self, room: str, player: PlayerRecord) -> Entered:
-        answer: Entered = await self._call("enter_room", room, player)
+    async def enter_room(self, room: str, player: PlayerRecord) -> EnteredRoom:
+        answer: EnteredRoom = await self._call("enter_room", room, player)
         return answer
 
     async def put_player(self, room: str, player: PlayerRecord) -> bool:

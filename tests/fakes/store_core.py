@@ -38,7 +38,7 @@ from shared.records import (
     status_of,
     write_record,
 )
-from shared.store import Entered, PutSfu, RoomRecord, Scaling, Wake
+from shared.store import EnteredRoom, PutSfu, RoomRecord, Scaling, Wake
 from shared.store.sfus import STAMPS_TTL_S, fill_stamps
 from tests.fakes.placements_core import PlacementsCore
 
@@ -229,7 +229,7 @@ class StoreCore:
         self._drop_expired(self.rooms)
         return self.rooms[room].place if room in self.rooms else None
 
-    def enter_room(self, room: str, player: PlayerRecord) -> Entered:
+    def enter_room(self, room: str, player: PlayerRecord) -> EnteredRoom:
         it = self._room(room)
         last, holder = it.sessions.get(player.identity, (0, None))
         epoch = max(last + 1, self._now_ms())
@@ -239,7 +239,7 @@ class StoreCore:
         it.players[player.player] = write_record(msgspec.structs.replace(player, epoch=epoch))
         self._begin(it, player, epoch)
         self._changed(it)
-        return Entered(epoch, replaced)
+        return EnteredRoom(epoch, replaced)
 
     def put_player(self, room: str, player: PlayerRecord) -> bool:
         it = self._room(room)

@@ -244,7 +244,7 @@ async def test_a_drained_sfu_is_unregistered_everywhere_and_its_report_is_kept(i
     while version not in [kept.version for kept in await it.store.read_drain_reports(5)]:
         assert time.monotonic() < deadline, "the report is not kept"
         await asyncio.sleep(0.05)
-    assert len(await it.store.read_drain_reports(5)) == 1
+    assert [kept.version for kept in await it.store.read_drain_reports(5)].count(version) == 1
     async with aiohttp.ClientSession() as session, session.get(f"{it.a.http}/metrics") as response:
         assert f'sluice_router_drains_total{{outcome="empty",version="{version}"}} 1.0' in await response.text()
     await ann.close()

@@ -11,14 +11,14 @@ import pytest
 from shared.messages.codes import CloseCode, Refusal
 from shared.messages.link import (
     Cordon,
-    CordonedSfu,
+    CordonReport,
     Drained,
     Exit,
     SfuReport,
     Stamped,
     TerminatingSfu,
     Uncordon,
-    UncordonedSfu,
+    UncordonReport,
     unpack_state,
 )
 from shared.messages.media import Closing, Enter, LeaveSfu, PleaseMove, PublicationFlowing
@@ -124,12 +124,12 @@ async def test_a_leased_cordon_lapses_when_its_controller_falls_silent(world: Wo
     router = await world.router()
     sfu = await world.sfu(router)
     await router.say(Cordon(command="c1", by="autoscaler", lease_s=2.0, drain_max_s=60.0, token=3))
-    drain = unpack_state((await router.wait(CordonedSfu)).state).drain
+    drain = unpack_state((await router.wait(CordonReport)).state).drain
     assert drain is not None
     assert (drain.by, drain.token, drain.exit_when_empty, drain.drain_max_s) == ("autoscaler", 3, False, 60.0)
     await router.say(Cordon(command="r1", by="autoscaler", lease_s=3.0, token=3))
     await router.say(Cordon(command="r2", by="autoscaler", lease_s=1.0, token=2))  # of a replaced controller
-    state = unpack_state((await router.wait(UncordonedSfu)).state)
+    state = unpack_state((await router.wait(UncordonReport)).state)
     assert (state.status, state.drain) == ("ONLINE", None)
     await until(lambda: "lease_lapsed_of=autoscaler" in sfu.log)
     assert "cordon refused: it comes from a controller that was replaced" in sfu.log
@@ -151,7 +151,7 @@ async def test_sigterm_without_players_ends_at_once_with_status_0(world: World) 
     sfu.signal(signal.SIGTERM)
     assert await sfu.exit_status() == 0
     kinds = [type(message) for message in router.heard if not isinstance(message, SfuReport)][1:]
-    assert kinds == [CordonedSfu, TerminatingSfu, Drained]
+    assert kinds == [CordonReport, TerminatingSfu, Drained]
     report = router.of(Drained)[0].report
     assert (report.outcome, report.cause, report.players_at_exit, report.evicted) == ("empty", "sigterm", 0, 0)
     assert "[drain] done" in sfu.log
@@ -166,7 +166,7 @@ async def test_sigterm_with_players_cordons_keeps_media_and_ends_with_the_last_o
     await alice.send_until(lambda: bob.received > 0)
     health = [await sfu.get("/healthz"), await sfu.get("/readyz")]
     sfu.signal(signal.SIGTERM)
-    state = unpack_state((await router.wait(CordonedSfu)).state)
+    state = unpack_state((await router.wait(CordonReport)).state)
     assert (state.status, state.players) == ("CORDONED", 2)
     assert state.drain is not None
     assert (state.drain.cause, state.drain.drain_max_s, state.drain.grace_s) == ("sigterm", 1800, 3600)
@@ -175,12 +175,12 @@ async def test_sigterm_with_players_cordons_keeps_media_and_ends_with_the_last_o
     sfu.signal(signal.SIGTERM)  # changes nothing
     before = bob.received
     await alice.send_until(lambda: bob.received > before + 20)
-    assert len(router.of(CordonedSfu)) == 1
+    assert len(router.of(CordonReport)) == 1
     await router.say(Uncordon(command="c1"))
     await until(lambda: "uncordon refused" in sfu.log)
     router.heard.clear()
     await router.links[0].close()
-    state = unpack_state((await router.wait(CordonedSfu)).state)
+    state = unpack_state((await router.wait(CordonReport)).state)
     assert state.status == "CORDONED", "a link that comes back says at once what may have been missed"
     await alice.say(LeaveSfu())
     await until(lambda: any(state.players == 1 for state in router.states()))
@@ -200,7 +200,7 @@ async def test_a_hand_cordon_refuses_new_homes_lets_visits_in_is_taken_back_and_
     sfu = await world.sfu(router)
     alice = await world.player(sfu, publishes="cam")
     await router.say(Cordon(command="c1", by="ann", reason="why not"))
-    await router.wait(CordonedSfu)
+    await router.wait(CordonReport)
     newcomer, stranger = MediaPlayer(sfu.address, "new"), MediaPlayer(sfu.address, "stranger")
     world.players += [newcomer, stranger]
     await newcomer.open()
@@ -220,10 +220,10 @@ async def test_a_hand_cordon_refuses_new_homes_lets_visits_in_is_taken_back_and_
     await alice.enter()  # who is here may come back
     await router.say(Cordon(command="c1"))  # the same again, from another router
     await router.say(Uncordon(command="c2"))
-    state = unpack_state((await router.wait(UncordonedSfu)).state)
+    state = unpack_state((await router.wait(UncordonReport)).state)
     assert (state.status, state.drain) == ("ONLINE", None)
     later = await world.player(sfu, "later", publishes="other")
-    assert len(router.of(CordonedSfu)) == 1
+    assert len(router.of(CordonReport)) == 1
     for player in (alice, visitor, later):
         await player.say(LeaveSfu())
     await router.say(Cordon(command="c3"))
@@ -241,7 +241,7 @@ async def test_exit_forces_a_cordoned_sfu_and_no_other(world: World) -> None:
     await router.say(Exit(at=50.0))
     await until(lambda: "exit refused" in sfu.log)
     await router.say(Cordon(command="c1"))
-    await router.wait(CordonedSfu)
+    await router.wait(CordonReport)
     await router.say(Stamped(started_at=1.0, cordoned_at=100.0))
     await until(lambda: router.states()[-1].drain is not None and router.states()[-1].drain.since_at == 100.0)
     assert router.states()[-1].started_at == 1.0

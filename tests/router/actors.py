@@ -19,7 +19,7 @@ from websockets.exceptions import ConnectionClosed
 
 from shared.messages import link, player
 from shared.messages.base import Message, encode
-from shared.records import Drain, SfuState, SfuStatus
+from shared.records import Drain, DrainReport, SfuState, SfuStatus
 from shared.tokens import LinkClaims, PlayerClaims, issue
 
 SECRET = "a-secret-for-tests-only-of-32-bytes"
@@ -146,13 +146,13 @@ class Player(Peer):
         )
 
 
-class SfuLink(Peer):
+class ScriptedLink(Peer):
     """An SFU's link to one router, as told what to report."""
 
     state: SfuState
 
     @classmethod
-    async def open(cls, ws: str, state: SfuState, *, boot: str = "boot-1") -> SfuLink:
+    async def open(cls, ws: str, state: SfuState, *, boot: str = "boot-1") -> ScriptedLink:
         it = cls(await connect(f"{ws}/sfu", compression=None, ping_interval=None), link.to_sfu)
         it.state = state
         token = issue(LinkClaims(sfu=state.sfu), secret=SECRET, now_at=time.time(), ttl_s=60)
@@ -168,11 +168,11 @@ class Sfu:
         fields = {"incarnation": next(_incarnations), "revision": 1, "load": 0.1, "version": "v1"} | fields
         self.state = SfuState(sfu=sfu, address=f"ws://127.0.0.1:1/{sfu}", **fields)
         self.routers = routers
-        self.links: list[SfuLink] = []
+        self.links: list[ScriptedLink] = []
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> Sfu:
-        self.links = [await SfuLink.open(ws, self.state) for ws in self.routers]
+        self.links = [await ScriptedLink.open(ws, self.state) for ws in self.routers]
         self._task = asyncio.create_task(self._report())
         return self
 
@@ -192,10 +192,10 @@ class Sfu:
 
     async def cordon(self) -> None:
         drain = Drain(cause="sigterm", drain_max_s=1800.0, grace_s=3600.0)
-        await self.report(link.CordonedSfu, status=SfuStatus.CORDONED.value, drain=drain)
+        await self.report(link.CordonReport, status=SfuStatus.CORDONED.value, drain=drain)
 
     async def uncordon(self) -> None:
-        await self.report(link.UncordonedSfu, status=SfuStatus.ONLINE.value, drain=None)
+        await self.report(link.UncordonReport, status=SfuStatus.ONLINE.value, drain=None)
 
     async def die(self) -> None:
         """As after SIGKILL: every connection breaks."""
@@ -208,7 +208,7 @@ class Sfu:
         await self.be_quiet()
         for each in self.links:
             if each.closed is None:
-                await each.say(link.Bye())
+                await each.say(link.Drained(report=DrainReport(sfu=self.state.sfu), state=link.pack_state(self.state)))
                 await each.hears(link.Registered)
             await each.close()
 

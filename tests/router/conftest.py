@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import AsyncIterator
 from dataclasses import fields
@@ -43,7 +44,7 @@ async def store() -> FakeStore:
 
 @pytest.fixture
 async def router(store: FakeStore) -> AsyncIterator[Router]:
-    running = Router(config(), store)
+    running = Router(config(), store, rng=random.Random(1))
     await running.start()
     yield running
     assert running.failed() is None, "a loop of the router has ended"

@@ -17,7 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from router.core.assignment import Ask, Assigner, PlacementPlan
 from router.core.directory import Directory
-from router.core.rooms import Rooms
+from router.core.rooms import HostedRooms
 from router.core.selector import NodeSelector, SortBy
 from router.core.sessions import Session
 from router.core.teller import Teller
@@ -70,7 +70,7 @@ class Node:
         self.name = name
         self.directory = directory
         self.assigner = assigner(directory, NodeSelector(sort_by=SortBy.RANDOM))
-        self.rooms = Rooms(resume_window_s=25.0)
+        self.rooms = HostedRooms(resume_window_s=25.0)
         self.teller = Teller(self.rooms, encode=lambda message: message)  # type: ignore[arg-type,return-value]
         self.net = HostileCore(store)
         self.links: list[SfuState] = []

@@ -28,6 +28,7 @@ def test_ids_made_up_are_different() -> None:
         ({"drain_max_s": 3600.0}, "drain_max_s"),
         ({"ws_port": 70000}, "ws_port"),
         ({"links": 0}, "links"),
+        ({"max_subscriptions": 0}, "max_subscriptions"),
         ({"cpu_guard": 1.5}, "cpu_guard"),
         ({"cpu_guard": float("nan")}, "cpu_guard"),
         ({"egress_ceiling_mbps": float("nan")}, "egress_ceiling_mbps"),

@@ -5,8 +5,13 @@ from __future__ import annotations
 import logging
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from shared.logs import OncePerMinute, fields
+from shared.logs import OncePerMinute, fields, read_fields, visible
+
+BIDIRECTIONAL = [chr(code) for code in (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))]
+"""Every character of Unicode with the property Bidi_Control."""
 
 
 class Clock:
@@ -71,6 +76,30 @@ def test_fields_leave_out_what_is_not_known() -> None:
 def test_what_others_wrote_begins_no_line_and_moves_no_terminal() -> None:
     forged = "join\n2026-11-30 09:00:00,000 INFO    router [drain] cordon sfu=a"
     assert fields(cause=forged, cell="\x1b[2J") == (
-        r"cause=join\n2026-11-30 09:00:00,000 INFO    router [drain] cordon sfu=a cell=\x1b[2J"
+        r'cause="join\n2026-11-30 09:00:00,000 INFO    router [drain] cordon sfu=a" cell="\x1b[2J"'
     )
-    assert fields(room="küche 日本") == "room=küche 日本"
+    assert fields(room="küche日本") == "room=küche日本"
+
+
+def test_what_others_wrote_forges_no_field() -> None:
+    assert fields(by="ann sfu=b", reason='a "b"=\\', sfu="c") == r'by="ann sfu=b" reason="a \"b\"=\\" sfu=c'
+    assert read_fields("cordon " + fields(by="ann sfu=b", sfu="c")) == ("cordon", {"by": "ann sfu=b", "sfu": "c"})
+
+
+@pytest.mark.parametrize("control", BIDIRECTIONAL)
+def test_what_others_wrote_turns_no_line_around(control: str) -> None:
+    for shown in (visible(f"a{control}b"), fields(by=f"a{control}b")):
+        assert control not in shown
+        assert f"{ord(control):04x}" in shown.replace("\\x", "00")
+
+
+@given(values=st.dictionaries(st.from_regex(r"[a-z_]+", fullmatch=True), st.text(), max_size=5), words=st.booleans())
+def test_fields_are_read_back_as_they_were_written(values: dict[str, str], words: bool) -> None:
+    line = ("cordon sfu " if words else "") + fields(**values)
+    assert line.isprintable()
+    assert read_fields(line) == ("cordon sfu" if words else "", values)
+
+
+@given(text=st.text(alphabet=st.sampled_from('ab= "\\xuU0\n') | st.characters()))
+def test_any_line_can_be_read(text: str) -> None:
+    read_fields(text)

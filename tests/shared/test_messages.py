@@ -44,6 +44,11 @@ def test_an_endless_tag_is_cut_short(reader: Reader[object]) -> None:
     assert len(caught.value.tag) == 64
 
 
+def test_a_withdrawn_tag_is_never_used_again() -> None:
+    """`bye` was in version 1 and sent by no program; a router that knows it would unregister the SFU."""
+    assert "bye" not in link.to_router.tags | link.to_sfu.tags
+
+
 def test_a_message_of_another_direction_is_unknown_here() -> None:
     with pytest.raises(UnknownMessage):
         player.to_router.read(encode(player.Pong(n=1)))

@@ -20,7 +20,8 @@ from tests.router.conftest import config
 async def test_everybody_hears_of_the_cordon_and_nobody_is_put_back(seed: int) -> None:
     core, rng = StoreCore(time.time), random.Random(seed)
     routers = [
-        Router(config(router=name), HostileStore(core, rng=rng, loss=0.04, doubled=0.1, delay_s=0.01)) for name in "ab"
+        Router(config(router=name), HostileStore(core, rng=rng, loss=0.04, doubled=0.1, delay_s=0.01), rng=rng)
+        for name in "ab"
     ]
     await asyncio.gather(*(router.start() for router in routers))
     near, far = (router.state.announced_ws for router in routers)

@@ -11,7 +11,7 @@ import pytest
 
 from router.core.selector import SortBy
 from router.core.selector.sorts import Costs
-from router.shell.arrivals import AT_ONCE
+from router.shell.session_starter import AT_ONCE
 from shared.placing import Offer, Wish
 from shared.store import Store, StoreApi
 from tests.fakes.burst import Burst, Node, furthest

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from shared.logs import read_fields
+
 _LINE = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}) \w+ +\S+ \[(scale|place|drain|pool)\] (.*)")
 
 
@@ -54,12 +56,12 @@ def merged(logs: Iterable[Iterable[LogLine]]) -> list[LogLine]:
 
 def _read(program: str, match: re.Match[str]) -> LogLine:
     stamp, tag, rest = match.groups()
-    tokens = rest.split()
+    words, found = read_fields(rest)
     return LogLine(
         at=datetime.strptime(stamp, "%Y-%m-%d %H:%M:%S,%f").timestamp(),
         program=program,
         tag=tag,
-        words=" ".join(token for token in tokens if "=" not in token),
-        fields=dict(token.split("=", 1) for token in tokens if "=" in token),
+        words=words,
+        fields=found,
         text=f"[{tag}] {rest}",
     )

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from router.core.room import KEEP_ABSENT_S, Merged
-from router.core.rooms import Rooms
+from router.core.rooms import HostedRooms
 from router.core.sessions import Session
 from shared.records import PlayerRecord, Presence, PublicationRecord, RoomPlacement
 from shared.tokens import ResumeClaims
@@ -24,7 +24,7 @@ def track(publication: str, player: str, generation: int = 1, sfu: str = "s1") -
 
 class World:
     def __init__(self) -> None:
-        self.rooms = Rooms(resume_window_s=25.0)
+        self.rooms = HostedRooms(resume_window_s=25.0)
         self.room = self.rooms.host("r")
         self.version = 0
 

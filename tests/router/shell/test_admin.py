@@ -13,6 +13,7 @@ import pytest
 from router.core.operating import COMMAND_BURST
 from router.shell.admin import BAD_TOKEN_BURST, MAX_REASON
 from router.shell.router import Router
+from shared.logs import read_fields
 from shared.messages import link
 from shared.records import SfuStatus, status_of
 from shared.tokens import LinkClaims, OperatorClaims, issue
@@ -63,7 +64,7 @@ async def test_a_cordon_reaches_the_sfu_with_the_name_in_the_token(
     heard = await sfu.links[0].hears(link.Cordon)
     assert (heard.by, heard.reason, heard.command) == ("olga", "new kernel", answer["command"])
     line = next(r.getMessage() for r in caplog.records if "[admin] command" in r.getMessage())
-    assert "verb=cordon sfu=s1 by=olga reason=new_kernel" in line
+    assert 'verb=cordon sfu=s1 by=olga reason="new kernel"' in line
 
 
 async def test_drain_and_uncordon_are_passed_on_too(client: Client, sfu: Sfu) -> None:
@@ -141,7 +142,8 @@ async def test_without_redis_the_answer_says_that_nothing_was_ordered(
 async def test_an_operator_who_sends_too_many_is_slowed_and_others_are_not(
     client: Client, router: Router, sfu: Sfu
 ) -> None:
-    router.state.mono = lambda: 1000.0
+    frozen = router.state.mono()
+    router.state.mono = lambda: frozen
     answers = [(await client.say("cordon"))[0] for _ in range(int(COMMAND_BURST) + 1)]
     assert answers == [202] * int(COMMAND_BURST) + [429]
     assert (await client.say("cordon", token=operator_token("otto")))[0] == 202
@@ -159,7 +161,9 @@ async def test_a_log_line_can_not_be_forged(client: Client, sfu: Sfu, caplog: py
     with caplog.at_level(logging.INFO, logger="router"):
         await client.say("cordon", token=operator_token("eve\n[admin] by=olga"), json={"reason": "a\r\nb c=d"})
     line = next(r.getMessage() for r in caplog.records if "[admin] command" in r.getMessage())
-    assert "by=eve?[admin]_by_olga reason=a??b_c_d" in line
+    assert line.isprintable()
+    _, said = read_fields(line)
+    assert (said["by"], said["reason"]) == ("eve\n[admin] by=olga", "a\r\nb c=d")
 
 
 async def test_pages_of_other_origins_can_not_command(client: Client, sfu: Sfu) -> None:

@@ -9,8 +9,9 @@ import aiohttp
 import pytest
 
 from router.core.directory import MAX_SFUS
-from router.shell.feed import COMPRESSED_FROM, MAX_ROWS
+from router.shell.feed import MAX_ROWS
 from router.shell.router import Router
+from shared.http import COMPRESSED_FROM
 from shared.records import Capacities, LoadParts, SfuState
 from tests.router.actors import Player, Sfu, until
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import AsyncIterator
 
 import aiohttp
@@ -24,7 +25,7 @@ READ = [
 @pytest.fixture
 async def closed(store: FakeStore) -> AsyncIterator[Router]:
     """A router as in production."""
-    running = Router(config(api_open=False), store)
+    running = Router(config(api_open=False), store, rng=random.Random(1))
     await running.start()
     yield running
     await running.stop()

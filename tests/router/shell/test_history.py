@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 
 import pytest
 
 from router.config import RouterConfig
 from router.core.placements import Placed
-from router.core.rooms import Rooms
+from router.core.rooms import HostedRooms
 from router.core.selector import PlacementDecision
 from router.core.sessions import Session
 from router.shell.history import History
@@ -34,7 +35,9 @@ class Broken(FakeStore):
 class World:
     def __init__(self) -> None:
         self.store = Broken(clock=lambda: 1_800_000_000.0)
-        self.state = RouterState(RouterConfig(secret="x" * 32), self.store, Rooms(resume_window_s=25.0))
+        self.state = RouterState(
+            RouterConfig(secret="x" * 32), self.store, HostedRooms(resume_window_s=25.0), random.Random(1)
+        )
         self.history = History(self.state)
 
     def fail(self, players: range) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 
 from router.shell.router import Router
 from shared.errors import StoreUnavailable
@@ -21,7 +22,7 @@ class Deaf(FakeStore):
 
 
 async def test_a_loop_that_swallows_a_cancellation_is_cancelled_again() -> None:
-    router = Router(config(), Deaf(clock=float))
+    router = Router(config(), Deaf(clock=float), rng=random.Random(1))
     await router.start()
     async with asyncio.timeout(30):
         await router.stop()

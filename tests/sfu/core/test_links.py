@@ -6,24 +6,38 @@ import random
 
 import pytest
 
-from sfu.core.links import FAILED_FOR_S, choose_router, link_url, retry_delay_s
+from sfu.core.links import FAILED_FOR_S, REFUSED_FOR_S, choose_router, link_url, retry_delay_s
 
 ROUTERS = ("ws://a", "ws://b", "ws://c")
 RNG = random.Random(1)
 
 
 def test_no_router_is_linked_twice() -> None:
-    chosen = {choose_router(ROUTERS, in_use={"ws://a"}, failed_at={}, now=0.0, rng=RNG) for _ in range(50)}
+    chosen = {
+        choose_router(ROUTERS, in_use={"ws://a"}, failed_at={}, refused_at={}, now=0.0, rng=RNG) for _ in range(50)
+    }
     assert chosen == {"ws://b", "ws://c"}
-    assert choose_router(ROUTERS, in_use=set(ROUTERS), failed_at={}, now=0.0, rng=RNG) is None
+    assert choose_router(ROUTERS, in_use=set(ROUTERS), failed_at={}, refused_at={}, now=0.0, rng=RNG) is None
 
 
 def test_one_that_failed_lately_comes_last_and_the_longest_ago_of_them_first() -> None:
     failed = {"ws://a": 10.0, "ws://b": 5.0}
-    assert choose_router(ROUTERS, in_use=set(), failed_at=failed, now=11.0, rng=RNG) == "ws://c"
-    assert choose_router(ROUTERS, in_use={"ws://c"}, failed_at=failed, now=11.0, rng=RNG) == "ws://b"
+    assert choose_router(ROUTERS, in_use=set(), failed_at=failed, refused_at={}, now=11.0, rng=RNG) == "ws://c"
+    assert choose_router(ROUTERS, in_use={"ws://c"}, failed_at=failed, refused_at={}, now=11.0, rng=RNG) == "ws://b"
     later = 10.0 + FAILED_FOR_S
-    assert choose_router(("ws://a",), in_use=set(), failed_at=failed, now=later, rng=RNG) == "ws://a"
+    assert choose_router(("ws://a",), in_use=set(), failed_at=failed, refused_at={}, now=later, rng=RNG) == "ws://a"
+
+
+def test_one_that_does_not_speak_our_version_is_left_alone_for_a_while() -> None:
+    refused = {"ws://a": 10.0}
+    chosen = {
+        choose_router(ROUTERS, in_use=set(), failed_at={}, refused_at=refused, now=11.0, rng=RNG) for _ in range(50)
+    }
+    assert chosen == {"ws://b", "ws://c"}
+    alone = ("ws://a",)
+    assert choose_router(alone, in_use=set(), failed_at=refused, refused_at=refused, now=11.0, rng=RNG) is None
+    later = 10.0 + REFUSED_FOR_S
+    assert choose_router(alone, in_use=set(), failed_at=refused, refused_at=refused, now=later, rng=RNG) == "ws://a"
 
 
 def test_the_wait_is_full_jitter_with_a_doubling_bound() -> None:

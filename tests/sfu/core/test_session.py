@@ -1,10 +1,11 @@
-"""How long a session outlives its websocket; how fast it may talk; which tokens are spent."""
+"""How long a session outlives its websocket; what a frame costs; which tokens are spent."""
 
 from __future__ import annotations
 
-from sfu.core.rate import MessageRate
+from sfu.core.rate import frame_cost
 from sfu.core.session import SessionLife
 from sfu.core.spent import MAX_KEPT, SpentTokens
+from shared.rate import TokenBucket
 
 
 def test_with_a_websocket_it_lives() -> None:
@@ -28,17 +29,10 @@ def test_who_left_is_gone() -> None:
     assert SessionLife(left=True).over(now=0.0, media_heard_at=0.0) == "left"
 
 
-def test_fifty_messages_a_second_with_bursts_of_a_hundred() -> None:
-    rate = MessageRate(now=0.0)
-    assert all(rate.allows(10, now=0.0) for _ in range(100))
-    assert not rate.allows(10, now=0.0)
-    rate = MessageRate(now=0.0)
-    assert all(rate.allows(10, now=n / 50) for n in range(1000))
-
-
 def test_long_frames_cost_more() -> None:
-    rate = MessageRate(now=0.0)
-    assert sum(rate.allows(200_000, now=0.0) for _ in range(10)) == 4
+    assert frame_cost(10) == 1
+    rate = TokenBucket(now=0.0)
+    assert sum(rate.take(frame_cost(200_000), now=0.0) for _ in range(10)) == 4
 
 
 def test_spent_tokens_are_kept_until_they_would_have_expired() -> None:

@@ -10,7 +10,7 @@ from websockets.asyncio.server import ServerConnection, serve
 
 from sfu.shell.metrics import SfuMetrics
 from sfu.shell.router_link import RouterLinks
-from shared.messages.link import CordonedSfu, Drained, Hello, Linked, SfuReport, ToRouter, ToSfu, pack_state
+from shared.messages.link import CordonReport, Drained, Hello, Linked, SfuReport, ToRouter, ToSfu, pack_state
 from shared.records import DrainReport, SfuState
 from shared.tokens import LinkClaims, issue
 from tests.fakes.link_router import LinkRouter
@@ -50,8 +50,8 @@ async def test_a_router_that_never_answers_holds_up_no_other() -> None:
         links = links_to(f"ws://127.0.0.1:{server.sockets[0].getsockname()[1]}", sound.url)
         links.start()
         await until(lambda: links.up == 1)
-        links.send(CordonedSfu(state=STATE))
-        await sound.wait(CordonedSfu)
+        links.send(CordonReport(state=STATE))
+        await sound.wait(CordonReport)
         await links.stop()
     await sound.stop()
 
@@ -68,8 +68,8 @@ async def test_a_router_that_reads_nothing_costs_only_its_own_reports() -> None:
         await until(lambda number=number: len(sound.of(SfuReport)) > number)  # type: ignore[misc]
     assert all(len(link._outbox) <= 1 for link in links._links), "reports to a stuck router replace each other"
     assert links.metrics.link_dropped._value.get() > 0
-    links.send(CordonedSfu(state=STATE))
-    await sound.wait(CordonedSfu)
+    links.send(CordonReport(state=STATE))
+    await sound.wait(CordonReport)
     await links.stop()
     for router in (stuck, sound):
         for link in list(router.links):

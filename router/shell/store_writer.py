@@ -1,9 +1,8 @@
-"""Writes this router's players and publications to Redis behind their backs; what can't be written waits, coalesced."""
+"""Writes this router's players and publications to Redis in the background; what can't be written waits, coalesced."""
 
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Callable
 from typing import Literal
 
@@ -28,8 +27,8 @@ Key = tuple[Kind, str, str, str]
 """Kind, room, player, publication (or empty)."""
 
 
-class Outbox:
-    """Each entry names a thing; what is written is how that thing stands at the time of writing."""
+class StoreWriter:
+    """Entries name players and publications; what is written is their state at the time of writing."""
 
     def __init__(
         self, state: RouterState, *, replaced: Callable[[Session], None], reread: Callable[[str], None]
@@ -76,7 +75,7 @@ class Outbox:
         while True:
             await self._news.wait()
             if self._state.directory.blind:
-                await asyncio.sleep(random.uniform(0.2, 1.0))
+                await asyncio.sleep(self._state.rng.uniform(0.2, 1.0))
                 continue
             self._news.clear()
             await self._flush()

@@ -1,4 +1,4 @@
-"""How sessions begin: `join` with the app's token, `resume` with a resume token from whatever router."""
+"""How sessions begin: `join` with the app's token, `resume` with a resume token of any router."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from router.core.notices import cordoned_message
 from router.core.room import Room
 from router.core.selector import PlacementDecision
 from router.core.sessions import Session
-from router.shell.outbox import Outbox
 from router.shell.placing import Placing
-from router.shell.reader import Reader
+from router.shell.room_reader import RoomReader
 from router.shell.sessions import Sessions
 from router.shell.state import RouterState
+from router.shell.store_writer import StoreWriter
 from router.shell.updates import Updates
 from router.shell.wire import WireConnection, ws_frame
 from shared.errors import StoreUnavailable
 from shared.messages.codes import CloseCode, Refusal
 from shared.messages.player import AssignedSfu, Failed, Join, Resume, Welcome
 from shared.records import PlayerRecord, PublicationRecord
-from shared.store.answers import Entered, RoomRecord
+from shared.store.answers import EnteredRoom, RoomRecord
 from shared.tokens import RESUME_TOKEN_TTL_S, PlayerClaims, ResumeClaims, issue, verify
 
 AT_ONCE = 16
-"""Arrivals that ask Redis at the same time: half of the calls it takes at once, so that nothing else is starved."""
+"""Players for whom Redis is asked at the same time: half of the calls that it takes at once."""
 RETRY_AFTER_S = 1.0
 """When a player that got no SFU should ask again, before its own jitter."""
 
 
-class Arrivals:
+class SessionStarter:
     """Begins sessions on this router."""
 
     def __init__(
@@ -42,14 +42,14 @@ class Arrivals:
         *,
         sessions: Sessions,
         placing: Placing,
-        outbox: Outbox,
+        writer: StoreWriter,
         updates: Updates,
-        reader: Reader,
+        reader: RoomReader,
     ) -> None:
         self._state = state
         self._sessions = sessions
         self._placing = placing
-        self._outbox = outbox
+        self._writer = writer
         self._updates = updates
         self._reader = reader
         self._turns = asyncio.Semaphore(AT_ONCE)
@@ -57,7 +57,7 @@ class Arrivals:
     async def begin(self, wire: WireConnection, message: Join | Resume) -> Session | None:
         """The session that a first message begins or continues. Raises `BadToken`.
 
-        Whoever comes with a crowd waits for its turn here, where waiting is no failure, and not at the store.
+        A player that comes with a crowd waits for its turn here, where waiting is no failure, and not at the store.
         """
         async with self._turns:
             if not wire.alive:
@@ -102,7 +102,7 @@ class Arrivals:
         return session
 
     async def _resume(self, wire: WireConnection, message: Resume) -> Session | None:
-        """None when the session can't continue here, and the websocket is being closed."""
+        """The session, or None when it can't continue here and the websocket is being closed."""
         state = self._state
         claims = verify(ResumeClaims, message.resume_token, secret=state.config.secret, now_at=state.wall())
         if state.rooms.has_ended(claims.player):
@@ -117,7 +117,7 @@ class Arrivals:
         return await self._take_over(wire, message, claims)
 
     async def _take_over(self, wire: WireConnection, message: Resume, claims: ResumeClaims) -> Session | None:
-        """From another router, which may be dead."""
+        """Continue a session of another router, which may be dead."""
         seen = await self._read(claims.room)
         stored = seen.players.get(claims.player) if seen else None
         if stored is None:
@@ -184,7 +184,7 @@ class Arrivals:
         self._welcome(session, wire, resumed=True, sfu=assigned)
 
     def _adopt(self, session: Session, room: Room, message: Resume, seen: RoomRecord | None) -> None:
-        """Its publications: as Redis has them, and as the player itself says, who knows best."""
+        """Its publications: as Redis has them, then as the player says, which knows best."""
         for publication in (seen.publications if seen else {}).values():
             if publication.player == session.player:
                 room.put_publication(publication)
@@ -195,7 +195,7 @@ class Arrivals:
             kept = {publication.publication for publication in said}
             for publication_id in [p for p in room.publications_of(session.player) if p not in kept]:
                 room.drop_publication(publication_id)
-                self._outbox.publication(room.name, session.player, publication_id)
+                self._writer.publication(room.name, session.player, publication_id)
         self._updates.soon(room)
 
     def _adopt_one(self, session: Session, room: Room, said: PublicationRecord) -> None:
@@ -203,11 +203,11 @@ class Arrivals:
         if known is not None and (known.player != session.player or known.generation >= said.generation):
             return
         room.put_publication(said)
-        self._outbox.publication(room.name, session.player, said.publication)
+        self._writer.publication(room.name, session.player, said.publication)
 
     # --- common ---
 
-    async def _enter(self, session: Session, record: PlayerRecord) -> Entered:
+    async def _enter(self, session: Session, record: PlayerRecord) -> EnteredRoom:
         """Redis' answer, or our guess while it is away: the wall clock is what Redis would take as well."""
         record = msgspec.structs.replace(record, router=self._state.config.router)
         try:
@@ -216,7 +216,7 @@ class Arrivals:
             session.provisional = True
             room = self._state.rooms.get(session.room)
             known = [p.epoch for p in room.players.values() if p.identity == record.identity] if room else []
-            return Entered(max([int(self._state.wall() * 1000), *(epoch + 1 for epoch in known)]))
+            return EnteredRoom(max([int(self._state.wall() * 1000), *(epoch + 1 for epoch in known)]))
 
     async def _read_unless_hosted(self, name: str) -> RoomRecord | None:
         room = self._state.rooms.get(name)
@@ -243,7 +243,7 @@ class Arrivals:
         session.wire, session.detached = wire, None
         self._state.rooms.attach(room, session)
         room.attach(session, record)
-        self._outbox.player(room.name, session.player)
+        self._writer.player(room.name, session.player)
         self._updates.soon(room)
 
     def _welcome(self, session: Session, wire: WireConnection, *, resumed: bool, sfu: str | None) -> None:
@@ -273,7 +273,7 @@ class Arrivals:
 
 
 def no_sfu(request: str = "") -> Failed:
-    """Nobody is alive and placeable."""
+    """The answer when no SFU is alive and placeable."""
     return Failed(
         code=Refusal.NO_SFU,
         message="no SFU is alive and takes new players",

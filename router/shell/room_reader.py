@@ -15,7 +15,7 @@ GATHER_S = 0.03
 BATCH = 8
 
 
-class Reader:
+class RoomReader:
     """The rooms to read, and the reading of them."""
 
     def __init__(self, state: RouterState, sessions: Sessions) -> None:

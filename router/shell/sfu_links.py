@@ -14,13 +14,12 @@ from router.core.orders import OrderBook, message_of
 from router.shell.drains import Drains
 from router.shell.state import RouterState
 from router.shell.wire import WireConnection, ws_frame
-from shared.errors import BadInput, BadMessage, BadToken, StoreUnavailable, UnknownMessage
+from shared.errors import BadInput, BadMessage, BadToken, StoreUnavailable, UnknownMessage, WrongProtocol
 from shared.logs import fields
 from shared.messages.base import Message
 from shared.messages.codes import CloseCode
 from shared.messages.link import (
-    Bye,
-    CordonedSfu,
+    CordonReport,
     Drained,
     Exit,
     Hello,
@@ -30,7 +29,8 @@ from shared.messages.link import (
     Stamped,
     TerminatingSfu,
     ToRouter,
-    UncordonedSfu,
+    UncordonReport,
+    check_protocol,
     to_router,
     unpack_state,
 )
@@ -40,10 +40,15 @@ from shared.tokens import LinkClaims, verify
 
 FIRST_MESSAGE_WITHIN_S = 5.0
 MAX_LINKS = 4096
+CLOSES: dict[type[BadInput], CloseCode] = {
+    WrongProtocol: CloseCode.WRONG_PROTOCOL,
+    BadToken: CloseCode.BAD_TOKEN,
+}
+"""How a link is closed for what an SFU said; for all else it is `BAD_MESSAGE`."""
 log = logging.getLogger("router")
 
 
-class Link:
+class SfuLink:
     """One SFU's websocket."""
 
     def __init__(self, facts: LinkFacts, wire: WireConnection, boot: str) -> None:
@@ -57,18 +62,18 @@ class Link:
         self.wire.put(ws_frame(message))
 
 
-class Links:
+class SfuLinks:
     """All SFUs linked here."""
 
     def __init__(self, state: RouterState, drains: Drains, *, hurry: Callable[[], None]) -> None:
         self._state = state
         self._drains = drains
         self._hurry = hurry
-        self._links: dict[str, Link] = {}
+        self._links: dict[str, SfuLink] = {}
         self._boots = Boots()
         self.book = OrderBook()
 
-    # --- what the rest of the router asks ---
+    # --- for the other parts of the router ---
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -76,7 +81,7 @@ class Links:
         return tuple(sorted(self._links))
 
     def facts(self) -> list[LinkFacts]:
-        """What is known of each."""
+        """What is known of each linked SFU."""
         return [link.facts for link in self._links.values()]
 
     def stamp(self, sfu: str, put: PutSfu) -> None:
@@ -108,7 +113,7 @@ class Links:
 
     async def serve(self, wire: WireConnection) -> None:
         """The whole life of one link."""
-        link: Link | None = None
+        link: SfuLink | None = None
         try:
             link = await self._greet(wire)
             while link is not None and wire.ended is None and not link.left:
@@ -123,7 +128,7 @@ class Links:
             if link is not None:
                 self._lost(link)
 
-    async def _greet(self, wire: WireConnection) -> Link | None:
+    async def _greet(self, wire: WireConnection) -> SfuLink | None:
         hello: Hello | None = None
         try:
             async with asyncio.timeout(FIRST_MESSAGE_WITHIN_S):
@@ -137,24 +142,20 @@ class Links:
             wire.end(CloseCode.NO_JOIN, "no hello in time")
         return None if hello is None else self._link(wire, hello)
 
-    def _link(self, wire: WireConnection, hello: Hello) -> Link | None:
+    def _link(self, wire: WireConnection, hello: Hello) -> SfuLink | None:
         state = self._state
         try:
+            check_protocol(hello.protocol)
             claims = verify(LinkClaims, hello.token, secret=state.config.secret, now_at=state.wall())
             sfu_state = self._checked(claims.sfu, hello.state)
-        except BadToken as error:
-            self._count(error)
-            wire.end(CloseCode.BAD_TOKEN, error.reason)
-            return None
         except BadInput as error:
-            self._count(error)
-            wire.end(CloseCode.BAD_MESSAGE, str(error)[:100])
+            self._refuse(wire, error)
             return None
         if claims.sfu not in self._links and len(self._links) >= MAX_LINKS:
             wire.end(CloseCode.TOO_FAST, "too many SFUs")
             return None
         older = self._links.get(claims.sfu)
-        link = self._links[claims.sfu] = Link(LinkFacts(sfu=claims.sfu, state=sfu_state), wire, hello.boot[:128])
+        link = self._links[claims.sfu] = SfuLink(LinkFacts(sfu=claims.sfu, state=sfu_state), wire, hello.boot[:128])
         if older is not None:
             older.wire.end(CloseCode.REPLACED, "a newer link of this SFU took over")
         known = state.directory.state(claims.sfu)
@@ -166,9 +167,9 @@ class Links:
         self._hurry()
         return link
 
-    async def _hear(self, link: Link, message: ToRouter) -> None:
+    async def _hear(self, link: SfuLink, message: ToRouter) -> None:
         try:
-            if isinstance(message, SfuReport | CordonedSfu | UncordonedSfu | TerminatingSfu):
+            if isinstance(message, SfuReport | CordonReport | UncordonReport | TerminatingSfu):
                 self._apply(link, self._checked(link.facts.sfu, message.state))
                 if not isinstance(message, SfuReport):
                     self._hurry()
@@ -176,13 +177,10 @@ class Links:
                 self._apply(link, self._checked(link.facts.sfu, message.state))
                 self._drains.ended(msgspec.structs.replace(message.report, sfu=link.facts.sfu))
                 await self._unregister(link)
-            elif isinstance(message, Bye):
-                await self._unregister(link)
         except BadInput as error:
-            self._count(error)
-            link.wire.end(CloseCode.BAD_MESSAGE, str(error)[:100])
+            self._refuse(link.wire, error)
 
-    def _apply(self, link: Link, new: SfuState) -> None:
+    def _apply(self, link: SfuLink, new: SfuState) -> None:
         """State first, then the players, in one step of the event loop (D3)."""
         state, sfu = self._state, link.facts.sfu
         before = status_of(link.facts.state)
@@ -198,8 +196,8 @@ class Links:
         if status_of(new) is not before or facts:
             self._drains.changed(sfu, before, new, told=told)
 
-    async def _unregister(self, link: Link) -> None:
-        """The SFU has ended in good order: nobody is placed there any more, here or elsewhere."""
+    async def _unregister(self, link: SfuLink) -> None:
+        """The SFU has ended after its drain: no player is placed there any more, by this router or another."""
         state, sfu = self._state, link.facts.sfu
         link.left = True
         state.metrics.told.inc(state.teller.tell(state.directory.unregister(sfu)))
@@ -215,7 +213,7 @@ class Links:
         link.send(Registered())
         log.info("[link] unregistered %s", fields(sfu=sfu))
 
-    def _lost(self, link: Link) -> None:
+    def _lost(self, link: SfuLink) -> None:
         sfu = link.facts.sfu
         if self._links.get(sfu) is link:
             del self._links[sfu]
@@ -241,6 +239,12 @@ class Links:
             return None
         self._state.metrics.messages.labels("sfu", str(message.__struct_config__.tag)).inc()
         return message
+
+    def _refuse(self, wire: WireConnection, error: BadInput) -> None:
+        self._count(error)
+        wire.end(
+            CLOSES.get(type(error), CloseCode.BAD_MESSAGE), error.reason if isinstance(error, BadToken) else str(error)
+        )
 
     def _count(self, error: BadInput) -> None:
         self._state.metrics.refused.labels("sfu", error.code).inc()
