@@ -77,7 +77,7 @@ class ScaledFleet:
         first = [await self._pool.launch(f"up-{number}") for number in range(self._nodes)]
         await self._placeable({node.sfu for node in first})
         self._fleet.say(f"{len(first)} SFUs of pool {self._pool.name} ready")
-        command = python("cli.main", "control", "--scaling", str(self._scaling), "--http-port", "0")
+        command = python("cli", "control", "--scaling", str(self._scaling), "--http-port", "0")
         await _up(await self._fleet.start_other("control", command, env=self._env))
         self._fleet.say(f"scaling by {self._scaling}")
 

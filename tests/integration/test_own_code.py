@@ -17,7 +17,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 RUN_WITHIN_S = 90.0
-ENTRY = "import sys\nfrom cli.main import main\nsys.exit(main())\n"
+ENTRY = "import sys\nfrom cli.__main__ import main\nsys.exit(main())\n"
 """What pip writes as the console script, below the line with the interpreter."""
 
 
