@@ -9,7 +9,7 @@ from cyclopts import App
 from cyclopts.config import Env
 
 from sfu.config import SfuConfig
-from sfu.shell.program import Program
+from sfu.shell.program import run_sfu
 from sfu.shell.signalling import MAX_STRANGERS
 from shared.errors import BadSetting
 from shared.host.files import OTHERS, allow_open_files
@@ -24,10 +24,10 @@ def sfu_command(config: SfuConfig | None = None) -> int:
     config = config or SfuConfig()
     log = setup("sfu", level=config.log_level)
     try:
-        program = Program(config)
+        config.check()
         allow_open_files(log, tag="sfu", max_players=config.max_players, others=MAX_STRANGERS + OTHERS)
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            return runner.run(program.run())
+            return runner.run(run_sfu(config))
     except BadSetting as error:
         log.error("[sfu] %s", error)
         return BAD_SETTING
