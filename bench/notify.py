@@ -6,7 +6,6 @@ import asyncio
 import gc
 import resource
 import signal
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from localfleet.fleet import Fleet, FleetSpec
 from localfleet.program import flags
 from shared.bounds import check_numbers
 from shared.errors import BadSetting
+from shared.host.child import python
 
 P99_BOUND_MS = 500.0
 MEMORY_BOUND_KIB = 25.0
@@ -102,7 +102,7 @@ async def notify(settings: NotifySettings, *, say: Callable[[str], None]) -> Not
 async def _keep_from_ending(fleet: Fleet) -> None:
     """One player with media that stays: an SFU with nobody on it would end in the same moment."""
     arguments = flags(routers=fleet.router_urls(), room="stayer", bots=1, video=False, behaviour="0s conversation")
-    await fleet.start_other("stayer", [sys.executable, "-m", "client_sim", *arguments])
+    await fleet.start_other("stayer", python("client_sim", *arguments))
     deadline = time.monotonic() + STAYER_WITHIN_S
     while not ((await fleet.sfu_states()) or {}).get(next(iter(fleet.sfus)), {}).get("players"):
         if time.monotonic() > deadline:

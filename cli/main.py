@@ -49,7 +49,7 @@ COMMANDS = {
     "bots": ("client_sim.__main__:bots_command", "Run players that talk, move and measure gaps."),
     "control": ("cli.control:control", "Run a controller that grows and shrinks the fleet."),
     "router": ("router.command:router_command", "Run a router."),
-    "sfu": ("sfu.__main__:sfu_command", "Run an SFU."),
+    "sfu": ("sfu.command:sfu_command", "Run an SFU."),
 }
 """Where each command is, and what the list of commands says of it."""
 OPERATORS = {"status", "cordon", "uncordon", "drain", "drains", "explain", "exit"}
@@ -115,7 +115,7 @@ def reader_is_gone() -> bool:
 
 
 def main() -> None:
-    """The console script."""
+    """Run the command that `sys.argv` names, and end with its status. `cli.__main__` is where the script begins."""
     status = run(sys.argv[1:])
     if reader_is_gone():
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or the interpreter would complain at its end

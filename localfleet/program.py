@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from pathlib import Path
 import aiohttp
 
 from localfleet.errors import FleetFailed
-from shared.host.child import Child, start
+from shared.host.child import Child, python, start
 from shared.http_client import get_status
 
 MISUSED = 2
@@ -72,6 +71,6 @@ def flags(**values: object) -> list[str]:
 async def start_program(
     module: str, name: str, arguments: list[str], *, logs: Path, env: Mapping[str, str], http: str, ws: str
 ) -> Program:
-    """Start `python -m MODULE ARGUMENTS`; wait for readiness separately."""
-    command = [sys.executable, "-m", module, *arguments]
-    return Program(name=name, child=await start(name, command, logs=logs, env=env), http=http, ws=ws)
+    """Start `python -P -m MODULE ARGUMENTS`; wait for readiness separately."""
+    child = await start(name, python(module, *arguments), logs=logs, env=env)
+    return Program(name=name, child=child, http=http, ws=ws)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 import time
 from pathlib import Path
 from types import TracebackType
@@ -18,7 +17,7 @@ from localfleet.errors import FleetFailed
 from localfleet.fleet import Fleet
 from localfleet.program import READY_WITHIN_S, ended_early
 from shared.errors import BadSetting
-from shared.host.child import Child
+from shared.host.child import Child, python
 
 LOOK_EVERY_S = 0.1
 LOOK_AT_POOL_EVERY_S = 1.0
@@ -78,8 +77,8 @@ class ScaledFleet:
         first = [await self._pool.launch(f"up-{number}") for number in range(self._nodes)]
         await self._placeable({node.sfu for node in first})
         self._fleet.say(f"{len(first)} SFUs of pool {self._pool.name} ready")
-        command = [sys.executable, "-m", "cli.main", "control", "--scaling", str(self._scaling)]
-        await _up(await self._fleet.start_other("control", [*command, "--http-port", "0"], env=self._env))
+        command = python("cli", "control", "--scaling", str(self._scaling), "--http-port", "0")
+        await _up(await self._fleet.start_other("control", command, env=self._env))
         self._fleet.say(f"scaling by {self._scaling}")
 
     async def _placeable(self, sfus: set[str]) -> None:

@@ -1,14 +1,17 @@
-"""`python -m router`."""
+"""`python -m router`: run one router."""
 
 from __future__ import annotations
 
-from cyclopts import App
-from cyclopts.config import Env
+from shared.host.early import end_on_sigterm
 
-from router.command import router_command
 
-app = App(name="router", help="A router of a Sluice fleet.", version_flags=(), config=Env("SLUICE_", command=False))
-app.default(router_command)
+def main() -> None:
+    """The module's entry point."""
+    end_on_sigterm()
+    from router.command import app  # takes a second, in which SIGTERM may come
+
+    app()
+
 
 if __name__ == "__main__":
-    app()
+    main()

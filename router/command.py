@@ -5,10 +5,13 @@ from __future__ import annotations
 import random
 
 import uvloop
+from cyclopts import App
+from cyclopts.config import Env
 
 from router.config import RouterConfig
 from router.shell.router import run_router
 from shared.errors import BadSetting, SluiceError
+from shared.host.files import allow_open_files
 from shared.logs import setup
 from shared.store.store import Store
 
@@ -22,11 +25,16 @@ def router_command(config: RouterConfig = _DEFAULT) -> None:
     """
     log = setup("router", level=config.log_level)
     try:
+        allow_open_files(log, tag="router", max_players=config.max_players)
         status = uvloop.run(_run(config.check()))
     except (SluiceError, OSError) as error:
         log.error("[router] %s", error)
         raise SystemExit(2 if isinstance(error, BadSetting) else 1) from None
     raise SystemExit(status)
+
+
+app = App(name="router", help="A router of a Sluice fleet.", version_flags=(), config=Env("SLUICE_", command=False))
+app.default(router_command)
 
 
 async def _run(config: RouterConfig) -> int:

@@ -25,6 +25,9 @@ from shared.load import (
 )
 from shared.tokens import check_secret
 
+PLAYERS_PATH = "/media"
+"""Of players' websockets."""
+
 
 def default_sfu_id() -> str:
     """The host's name and a few random characters: unique without anybody choosing it."""

@@ -20,6 +20,7 @@ from bench.generator.compiled import send_floor
 from bench.relay.load import FIRST_HOST, RelayLoad
 from bench.relay.run import RunSettings
 from bench.relay.workloads import Setup
+from shared.host.child import python
 from shared.rtc.srtp import SrtpProfile
 
 FLOOR_S = 2.0
@@ -70,7 +71,7 @@ def streams(setup: Setup, *, rng: random.Random) -> list[tuple[int, int, int, An
 
 async def _ask_sender(job: dict[str, Any]) -> dict[str, Any]:
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "bench.relay.floor"), stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        *python("bench.relay.floor"), stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
     try:
         out, _ = await asyncio.wait_for(process.communicate(json.dumps(job).encode()), job["seconds"] + END_WITHIN_S)

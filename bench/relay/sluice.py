@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import subprocess
-import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
 
 from bench.relay.peers import Address, OfferedTrack, PeerMissing, PeerStats, TransportAnswer
+from shared.host.child import python
 from shared.rtc.dtls import Fingerprint
 from shared.rtc.srtp import SrtpProfile
 
@@ -35,7 +35,7 @@ class SluicePeer:
         """Any profile is taken: the clients' offer decides. Raises `PeerMissing` when another plane is all there is."""
         pinned = "-" if core is None else str(core)
         self._process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "bench.relay.node", self._plane, "1" if self._gso else "0", pinned),
+            *python("bench.relay.node", self._plane, "1" if self._gso else "0", pinned),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             limit=1 << 22,

@@ -124,6 +124,8 @@ def container_config(
         "StopTimeout": round(settings.stop_grace_s),
         "ExposedPorts": {name: {} for name in opened},
         "HostConfig": {
+            # Docker's own init is process 1: a SIGTERM before our interpreter runs would be lost otherwise.
+            "Init": True,
             "NetworkMode": settings.network,
             "PortBindings": {name: [{"HostIp": settings.bind, "HostPort": str(port)}] for name in opened},
             # A drained SFU exits with status 0 and stays down; one that crashed is replaced by the autoscaler.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import sys
 from types import TracebackType
 from typing import Any, Self
 
@@ -16,7 +15,7 @@ from localfleet.program import flags
 from rehearse.config import CrowdSize
 from rehearse.core.crowd_view import CrowdView
 from rehearse.core.rehearsal import Failure, LongestGaps
-from shared.host.child import Child
+from shared.host.child import Child, python
 
 FINISH_WITHIN_S = 20.0
 
@@ -45,8 +44,7 @@ class Crowd:
             events=True,
             json=True,
         )
-        command = [sys.executable, "-m", "client_sim", *arguments]
-        self._child = await self._fleet.start_other(self._name, command, piped=True)
+        self._child = await self._fleet.start_other(self._name, python("client_sim", *arguments), piped=True)
         self._reader = asyncio.create_task(self._read())
         return self
 

@@ -8,7 +8,7 @@ from sfu.core.sdp.subscribe import Carried
 
 
 @dataclass(slots=True)
-class Room:
+class SfuRoom:
     """One room. A publication's id is the player's choice, so two players may want the same: the first keeps it."""
 
     name: str

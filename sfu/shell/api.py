@@ -2,38 +2,42 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from aiohttp import web
+from prometheus_client import CollectorRegistry
 
+from sfu.shell.parts import SfuParts
+from sfu.shell.reporting import Reporting
+from sfu.shell.router_link import RouterLinks
+from sfu.shell.warm_up import WarmUp
 from shared.http import answer, make_app
 from shared.records import every_field
 
-if TYPE_CHECKING:
-    from sfu.shell.program import Program
 
-
-def make_api(program: Program) -> web.Application:
+def make_api(
+    parts: SfuParts, reports: Reporting, links: RouterLinks, warm_up: WarmUp, *, registry: CollectorRegistry
+) -> web.Application:
     """The application. Neither health nor readiness looks at the drain (D2, invariant 3)."""
 
     async def state(_: web.Request) -> web.Response:
-        return answer(every_field(program.state))
+        return answer(every_field(reports.state))
 
     async def players(_: web.Request) -> web.Response:
-        return answer(players_view(program))
+        return answer(players_view(parts, links, warm_up))
 
-    app = make_app(ready=lambda: program.ready, registry=program.registry)
+    app = make_app(ready=lambda: reports.healthy, registry=registry)
     app.add_routes([web.get("/api/state", state), web.get("/api/players", players)])
     return app
 
 
-def players_view(program: Program) -> dict[str, Any]:
+def players_view(parts: SfuParts, links: RouterLinks, warm_up: WarmUp) -> dict[str, Any]:
     """Who is here, and with what (D12)."""
-    now = program.clock()
+    now = parts.clock()
     return {
-        "sfu": program.config.sfu,
-        "links": program.links.urls,
-        "reachable": program.warm_up.reachable,
+        "sfu": parts.config.sfu,
+        "links": links.urls,
+        "reachable": warm_up.reachable,
         "players": [
             {
                 "player": player.id,
@@ -56,6 +60,6 @@ def players_view(program: Program) -> dict[str, Any]:
                 ],
                 "subscribed": sorted(player.subscribing.consumers) if player.subscribing else [],
             }
-            for player in program.hub.players.values()
+            for player in parts.players.values()
         ],
     }

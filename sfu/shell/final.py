@@ -1,4 +1,4 @@
-"""The final sequence of a drain (D7): tell, close, report, unregister; bounded as a whole, whoever hangs."""
+"""The final sequence of a drain (D7): tell, close, report, unregister; bounded as a whole, whatever hangs."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from collections.abc import Callable
 
 import msgspec
 
-from sfu.shell.hub import Hub
-from sfu.shell.metrics import SfuMetrics
+from sfu.shell.parts import SfuParts
 from sfu.shell.router_link import RouterLinks
 from shared.logs import fields
+from shared.messages.codes import CloseCode
 from shared.messages.link import Drained, TerminatingSfu, pack_state
 from shared.messages.media import Closing
 from shared.records import DrainReport, SfuState
@@ -32,37 +32,49 @@ class FinalSequence:
 
     def __init__(
         self,
-        hub: Hub,
+        parts: SfuParts,
         links: RouterLinks,
-        metrics: SfuMetrics,
         *,
         state: Callable[[], SfuState],
         report: Callable[[], DrainReport],
     ) -> None:
         """`state` makes a fresh report of our state; `report` is asked at the moment the transports are closed."""
-        self._hub = hub
+        self._parts = parts
         self._links = links
-        self._metrics = metrics
         self._state = state
         self._report = report
 
     async def run(self, *, bound_s: float) -> None:
         """Run it. Ends within `bound_s`, whatever players and routers do."""
         self._links.send(TerminatingSfu(state=pack_state(self._state())))
-        self._hub.tell(list(self._hub.players), Closing())
+        self._parts.tell(list(self._parts.players), Closing())
         await self._linger(min(LINGER_S, LINGER_SHARE * bound_s))
         report = self._report()
-        self._metrics.drained(report)
+        self._parts.metrics.drained(report)
         _log_report(report)
-        await self._hub.close_all(within_s=CLOSE_SHARE * bound_s)
+        await self._close_all(within_s=CLOSE_SHARE * bound_s)
         goodbye = Drained(report=report, state=pack_state(self._state()))
         if not await self._links.say_goodbye(goodbye, within_s=GOODBYE_SHARE * bound_s):
-            log.warning("[drain] a router did not say registered in time; its lease on us will end by itself")
+            log.warning("[drain] a router did not say registered in time; its lease on us will run out")
 
     async def _linger(self, seconds: float) -> None:
         """Give players the time to switch, but no longer than there are any."""
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._hub.emptied.wait(), seconds)
+            await asyncio.wait_for(self._parts.emptied.wait(), seconds)
+
+    async def _close_all(self, *, within_s: float) -> None:
+        """Close all transports, then all websockets with `4012`; what hangs is left behind when the time is over."""
+        players = self._parts.players.values()
+        sides = [side for player in players for side in (player.publishing, player.subscribing) if side]
+        closing = [asyncio.create_task(side.peer.close()) for side in sides] + list(self._parts.closing)
+        if closing:
+            await asyncio.wait(closing, timeout=within_s / 2)
+        outboxes = [player.outbox for player in players if player.outbox]
+        for outbox in outboxes:
+            outbox.close(CloseCode.TERMINATING, "terminating")
+        waits = [asyncio.create_task(outbox.wait_closed(within_s=within_s / 2)) for outbox in outboxes]
+        if waits:
+            await asyncio.wait(waits, timeout=within_s / 2)
 
 
 def _log_report(report: DrainReport) -> None:

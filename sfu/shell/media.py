@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from sfu.core.sdp.transport import LocalTransport, RemoteTransport
-from sfu.plane.api import Plane
+from sfu.plane.api import Plane, PlaneSnapshot
 from sfu.shell.peer import PeerEnd, PeerTransport
 from sfu.shell.udp import MediaPort
 from shared.rtc.sdp import Candidate, Fingerprint
@@ -97,11 +97,15 @@ class PortMedia:
         self.connected = 0
         """Handshakes that have succeeded."""
         self.heard: Mapping[int, float | None] = {}
-        """Peer -> last media packet; whoever takes the plane's snapshots keeps it fresh."""
+        """Peer -> last media packet [monotonic s], as of the last snapshot heeded; None: never."""
 
     @property
     def plane(self) -> Plane:
         return self.port.plane
+
+    def heed(self, snapshot: PlaneSnapshot) -> None:
+        """Take in who was heard when."""
+        self.heard = {peer.peer: peer.last_heard for peer in snapshot.peers}
 
     def open(self, *, on_lost: Callable[[str], None]) -> MediaPeer:
         return PortPeer(self, on_lost=on_lost)

@@ -18,7 +18,7 @@ _closing: set[asyncio.Task[None]] = set()
 """Holds tasks that nobody awaits, so that they are not collected while they run."""
 
 
-class Outbox:
+class PlayerOutbox:
     """The sending side of one player's websocket."""
 
     def __init__(self, websocket: ServerConnection) -> None:

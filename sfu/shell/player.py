@@ -5,18 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from sfu.core.room import Room
+from sfu.core.room import SfuRoom
 from sfu.core.sdp.publish import PublishedTrack
 from sfu.core.sdp.subscribe import SubscribeSession
 from sfu.core.sdp.transport import RemoteTransport
 from sfu.core.session import SessionLife
 from sfu.shell.media import MediaPeer
 from shared.messages.base import Message
+from shared.messages.media import PublicationFlowing
 from shared.tokens import SfuClaims
 
 
 class Sender(Protocol):
-    """The sending side of a websocket; `Outbox` is the real one."""
+    """The sending side of a websocket; `PlayerOutbox` is the real one."""
 
     def send(self, message: Message) -> None: ...
 
@@ -59,7 +60,7 @@ class Player:
     """A session."""
 
     claims: SfuClaims
-    room: Room
+    room: SfuRoom
     entered: float
     """Monotonic seconds."""
     outbox: Sender | None = None
@@ -80,6 +81,11 @@ class Player:
         """Send a message if there is a websocket; what matters is said again on the next `enter`."""
         if self.outbox is not None:
             self.outbox.send(message)
+
+    def tell_flowing(self, publication: str) -> None:
+        """Say that a publication of its own has begun."""
+        generation = self.publications[publication].track.generation
+        self.tell(PublicationFlowing(publication=publication, generation=generation))
 
     @property
     def heard_at(self) -> float | None:

@@ -48,8 +48,6 @@ class Probe:
         self._rng = rng
         self._peers: set[int] = set()
         self._closed_in = self._closed_out = 0
-        self.consumers: set[int] = set()
-        """Of calls that were made; what the plane says of them is no news of a player's."""
 
     async def call(self, address: Address) -> None:
         """One call; returns when the packet has come back. Raises `ProbeFailed` after 20 s at the latest."""
@@ -63,7 +61,6 @@ class Probe:
         publisher = _Leg(self._port, on_packet=lambda packet: None)
         subscriber = _Leg(self._port, on_packet=arrived)
         self._peers |= {publisher.near.peer, subscriber.near.peer}
-        self.consumers.add(track.consumer)
         try:
             await publisher.connect(address)
             await subscriber.connect(address)

@@ -2,35 +2,35 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from sfu.core.sdp.publish import PublishedTrack, answer_offer, read_remote
 from sfu.core.sdp.subscribe import Carried
 from sfu.core.sdp.transport import RemoteTransport
 from sfu.plane.api import Codec, EncodingSsrc, ProducerSpec
-from sfu.shell.media import MediaPeer
+from sfu.shell.media import Media, MediaPeer
+from sfu.shell.parts import SfuParts
 from sfu.shell.player import Player, Publication, PublishSide
+from sfu.shell.subscribing import Subscriptions
 from shared.errors import Refused
 from shared.messages.codes import Refusal
-from shared.messages.media import PublicationEnded, PublicationFlowing, PublishAnswer, PublishOffer
+from shared.messages.media import PublicationEnded, PublishAnswer, PublishOffer
+from shared.messages.player import Failed
 from shared.rtc.sdp import parse, write
-
-if TYPE_CHECKING:
-    from sfu.shell.hub import Hub
 
 
 class Publishing:
     """What players send. Raises `BadSdp` or `Refused` for offers that can't be taken; nothing has changed then."""
 
-    def __init__(self, hub: Hub) -> None:
-        self._hub = hub
+    def __init__(self, parts: SfuParts, media: Media, subscriptions: Subscriptions) -> None:
+        self._parts = parts
+        self._media = media
+        self._subscriptions = subscriptions
 
     def offer(self, player: Player, message: PublishOffer, *, now: float) -> None:
         """Answer an offer. Also a cordoned SFU does: whoever is here goes on with the conversation, camera and all."""
         if not player.claims.publish:
             raise Refused(Refusal.NOT_ALLOWED, "the token has no publish grant")
-        if len(message.tracks) > self._hub.config.max_publications:
-            raise Refused(Refusal.TOO_MANY, f"more than {self._hub.config.max_publications} publications")
+        if len(message.tracks) > self._parts.config.max_publications:
+            raise Refused(Refusal.TOO_MANY, f"more than {self._parts.config.max_publications} publications")
         for track in message.tracks:
             reason = player.room.refuses(track.publication, player=player.id, generation=track.generation)
             if reason:
@@ -49,7 +49,7 @@ class Publishing:
             )
         except Exception:
             if fresh:
-                self._hub.close_peer(peer)
+                self._parts.close_peer(peer)
             raise
         if fresh and side is not None:
             self.lost(player)
@@ -57,20 +57,6 @@ class Publishing:
         peer.connect(remote)
         self._apply(player, peer, result.tracks, now=now)
         player.tell(PublishAnswer(sdp=write(result.answer), negotiation=message.negotiation))
-
-    def flowing(self, producer: int) -> None:
-        """The first packets of a producer have come."""
-        found = self._hub.producers.get(producer)
-        if found is None:
-            return
-        player, publication = found
-        player.publications[publication].flowing = True
-        self.tell_flowing(player, publication)
-
-    def tell_flowing(self, player: Player, publication: str) -> None:
-        """Say that a publication has begun."""
-        generation = player.publications[publication].track.generation
-        player.tell(PublicationFlowing(publication=publication, generation=generation))
 
     def stop(self, player: Player, publications: tuple[str, ...], *, now: float) -> None:
         """End these, as far as they are the player's."""
@@ -82,22 +68,28 @@ class Publishing:
         """The connection is gone, or about to be replaced: end all that came through it."""
         side, player.publishing = player.publishing, None
         for publication in list(player.publications):
-            self.end(player, publication, now=self._hub.clock())
+            self.end(player, publication, now=self._parts.clock())
         if side is not None:
-            self._hub.close_peer(side.peer)
+            self._parts.close_peer(side.peer)
 
     def end(self, player: Player, publication: str, *, now: float) -> None:
         """End one publication here, and tell those who want it."""
         producer = player.publications.pop(publication).producer
-        self._hub.media.plane.close_producer(producer)
-        del self._hub.producers[producer]
+        self._media.plane.close_producer(producer)
+        del self._parts.producers[producer]
         for other in sorted(player.room.end(publication, producer=producer)):
-            wanting = self._hub.players[other]
+            wanting = self._parts.players[other]
             wanting.tell(PublicationEnded(publication=publication))
-            self._hub.subscribing.refresh(wanting, now=now)
+            self._subscriptions.refresh(wanting, now=now)
+
+    def _connection_lost(self, player: Player, reason: str) -> None:
+        """The publish connection has failed or was closed by the player."""
+        self._parts.trouble(reason)
+        self.lost(player)
+        player.tell(Failed(code=reason, message="the publish connection is gone", request="publish-offer"))
 
     def _open(self, player: Player) -> MediaPeer:
-        return self._hub.media.open(on_lost=lambda reason: self._hub.publish_lost(player, reason))
+        return self._media.open(on_lost=lambda reason: self._connection_lost(player, reason))
 
     def _apply(self, player: Player, peer: MediaPeer, tracks: tuple[PublishedTrack, ...], *, now: float) -> None:
         """Bring the publications in step with an offer: one that is no longer in it has ended."""
@@ -110,12 +102,14 @@ class Publishing:
                 self._begin(player, peer, track, now=now)
 
     def _begin(self, player: Player, peer: MediaPeer, track: PublishedTrack, *, now: float) -> None:
-        producer = self._hub.next_id()
-        spec = producer_spec(track, producer=producer, peer=peer.id, cap_bps=self._hub.config.publisher_cap_kbps * 1000)
-        if not self._hub.media.plane.produce(spec, now=now):
+        producer = self._parts.next_id()
+        spec = producer_spec(
+            track, producer=producer, peer=peer.id, cap_bps=self._parts.config.publisher_cap_kbps * 1000
+        )
+        if not self._media.plane.produce(spec, now=now):
             return  # the peer went away in the meantime; its owner hears of that by itself
         player.publications[track.publication] = Publication(producer=producer, track=track)
-        self._hub.producers[producer] = (player, track.publication)
+        self._parts.producers[producer] = (player, track.publication)
         player.room.carry(
             Carried(
                 publication=track.publication,
@@ -126,7 +120,7 @@ class Publishing:
             )
         )
         for other in sorted(player.room.wanting(track.publication)):
-            self._hub.subscribing.refresh(self._hub.players[other], now=now)
+            self._subscriptions.refresh(self._parts.players[other], now=now)
 
 
 def producer_spec(track: PublishedTrack, *, producer: int, peer: int, cap_bps: int) -> ProducerSpec:

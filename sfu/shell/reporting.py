@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
 from urllib.parse import urlsplit, urlunsplit
 
-from sfu.config import SfuConfig
+from sfu.config import PLAYERS_PATH, SfuConfig
 from sfu.core.drain.machine import DrainMachine
 from sfu.core.load.rates import Contents, LoadMeter, node_load
 from sfu.core.load.report import Figures, Reporter
 from sfu.core.load.warm_up import ComingUp
-from sfu.shell.hub import Hub
+from sfu.plane.api import PlaneSnapshot
 from sfu.shell.loop_lag import LoopLag
-from sfu.shell.media import PortMedia
-from sfu.shell.metrics import SfuMetrics
-from sfu.shell.probe import Probe
+from sfu.shell.parts import SfuParts
 from sfu.shell.process_age import process_age_s
 from sfu.shell.sampling import take_sample
-from sfu.shell.signalling import PATH
 from shared.logs import fields
 from shared.records import Capacities, SfuState
 
@@ -29,32 +25,14 @@ log = logging.getLogger("sfu")
 class Reporting:
     """Call `sample` once a second and `refresh` for each report."""
 
-    def __init__(
-        self,
-        config: SfuConfig,
-        *,
-        ws_port: int,
-        media: PortMedia,
-        hub: Hub,
-        machine: DrainMachine,
-        probe: Probe,
-        metrics: SfuMetrics,
-        clock: Callable[[], float],
-    ) -> None:
+    def __init__(self, parts: SfuParts, machine: DrainMachine, coming_up: ComingUp, *, ws_port: int) -> None:
         """`ws_port` is where players' websockets are listened for."""
-        self._config = config
-        self._media = media
-        self._hub = hub
+        self._parts = parts
         self._machine = machine
-        self._probe = probe
-        self._metrics = metrics
-        self._clock = clock
-        self._meter = LoadMeter(cores=config.cores, machine_cpu=config.machine_cpu)
+        self._coming_up = coming_up
+        self._meter = LoadMeter(cores=parts.config.cores, machine_cpu=parts.config.machine_cpu)
         self._lag = LoopLag()
-        self._coming_up = ComingUp()
-        self.numbers = make_reporter(config, ws_port=ws_port)
-        self.probe_failure: Callable[[], str] = lambda: ""
-        """Asked for each report."""
+        self.numbers = make_reporter(parts.config, ws_port=ws_port)
 
     @property
     def state(self) -> SfuState:
@@ -62,9 +40,9 @@ class Reporting:
         return self.numbers.state
 
     @property
-    def warmed_up(self) -> bool:
-        """A first packet has been forwarded."""
-        return self._coming_up.warmed_up
+    def healthy(self) -> bool:
+        """Everything has been started. It stays true in a drain (invariant 3)."""
+        return self._coming_up.reached.healthy_s is not None
 
     def reach(self, milestone: str, **facts: object) -> bool:
         """A field of `Milestones` is reached now; False when it was before. `facts` go into the log."""
@@ -74,41 +52,39 @@ class Reporting:
             log.info("[sfu] reached %s", fields(milestone=milestone.removesuffix("_s"), after_s=age_s, **facts))
         return first
 
-    def sample(self) -> None:
-        """Read the counters."""
-        snapshot = self._media.plane.snapshot()
-        self._media.heard = {peer.peer: peer.last_heard for peer in snapshot.peers}
-        hidden_in, hidden_out = self._probe.hidden(snapshot)
+    def sample(self, snapshot: PlaneSnapshot, *, hidden: tuple[int, int]) -> None:
+        """Take the counters of this moment in; `hidden` are the bytes in and out that are no load."""
+        hidden_in, hidden_out = hidden
         self._meter.sample(
             take_sample(
                 bytes_out=snapshot.totals.bytes_out - hidden_out,
                 bytes_in=snapshot.totals.bytes_in - hidden_in,
                 loop_lag_s=self._lag.take(),
-                now=self._clock(),
+                now=self._parts.clock(),
             )
         )
 
     def refresh(self) -> SfuState:
         """Make the next report."""
-        hub, consumers = self._hub, self._hub.consumers
-        parts = self._meter.parts(
-            Contents(streams=consumers, rooms=len(hub.rooms), clients=len(hub.players), tracks=len(hub.producers))
-        )
+        parts, coming_up = self._parts, self._coming_up
+        streams, rooms = len(parts.consumers), len(parts.rooms)
+        players, producers = len(parts.players), len(parts.producers)
+        load_parts = self._meter.parts(Contents(streams=streams, rooms=rooms, clients=players, tracks=producers))
         state = self.numbers.next(
             Figures(
                 status=self._machine.status,
-                drain=self._machine.facts(now=self._clock()),
-                load=node_load(parts, self._config.ceilings()),
-                load_parts=parts,
-                warmed_up=self.warmed_up,
-                milestones=self._coming_up.reached,
-                probe_failure=self.probe_failure(),
-                players=len(hub.players),
-                producers=len(hub.producers),
-                consumers=consumers,
+                drain=self._machine.facts(now=parts.clock()),
+                load=node_load(load_parts, parts.config.ceilings()),
+                load_parts=load_parts,
+                warmed_up=coming_up.warmed_up,
+                milestones=coming_up.reached,
+                probe_failure=coming_up.probe_failure,
+                players=players,
+                producers=producers,
+                consumers=streams,
             )
         )
-        self._metrics.show_state(state)
+        parts.metrics.show_state(state)
         return state
 
     def stop(self) -> None:
@@ -128,7 +104,7 @@ def make_reporter(config: SfuConfig, *, ws_port: int) -> Reporter:
     )
     return Reporter(
         sfu=config.sfu,
-        address=urlunsplit(parts if parts.path.strip("/") else parts._replace(path=PATH)),
+        address=urlunsplit(parts if parts.path.strip("/") else parts._replace(path=PLAYERS_PATH)),
         version=config.version,
         cell=config.cell,
         capacities=capacities,

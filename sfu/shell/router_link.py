@@ -1,4 +1,4 @@
-"""The SFU's links to its routers: each reconnects by itself, and a slow or dead router never holds up another."""
+"""The SFU's links to its routers: each reconnects when it breaks, and a slow or dead router never holds up another."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import logging
 import random
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 from websockets.asyncio.client import ClientConnection, connect
@@ -69,21 +69,21 @@ class RouterLink:
         self._outbox.append(message)
         self._wake.set()
 
-    async def run(self) -> None:
-        """Stay linked with some router."""
+    async def run(self, owner: LinkOwner) -> None:
+        """Stay linked with some router, for this owner."""
         attempt = 0
         while True:
             url = self._links.choose()
             if url is not None:
                 self.url = url
                 started = time.monotonic()
-                await self._visit(url)
+                await self._visit(url, owner)
                 self.url = ""
                 attempt = 0 if time.monotonic() - started > 30 else attempt + 1
                 self._links.failed_at[url] = time.monotonic()
             await asyncio.sleep(retry_delay_s(attempt, rng=self._links.rng))
 
-    async def _visit(self, url: str) -> None:
+    async def _visit(self, url: str, owner: LinkOwner) -> None:
         """One connection, from beginning to end. Failures are logged and end it."""
         try:
             websocket = await connect(
@@ -91,7 +91,7 @@ class RouterLink:
                 ping_interval=5.0, ping_timeout=10.0, proxy=None,
             )  # fmt: skip
             try:
-                await self._linked(websocket, url)
+                await self._linked(websocket, url, owner)
             finally:
                 await websocket.close()
         except ConnectionClosed as closed:
@@ -111,8 +111,8 @@ class RouterLink:
         else:
             self._links.once.warning(f"link {url}", f"router link broke: {str(closed)[:200]}")
 
-    async def _linked(self, websocket: ClientConnection, url: str) -> None:
-        await self._send(websocket, self._links.owner.hello())
+    async def _linked(self, websocket: ClientConnection, url: str, owner: LinkOwner) -> None:
+        await self._send(websocket, owner.hello())
         first = to_sfu.read(await asyncio.wait_for(websocket.recv(), OPEN_TIMEOUT_S))
         if not isinstance(first, Linked):
             raise BadAnswer
@@ -120,18 +120,18 @@ class RouterLink:
         self.up = True
         self._links.changed()
         log.info("[link] up %s", fields(router=first.router, url=url))
-        if (word := self._links.owner.linked(first)) is not None:
+        if (word := owner.linked(first)) is not None:
             self.send(word)
         writer = asyncio.create_task(self._write(websocket))
         try:
             async for frame in websocket:
-                self._read(frame, first.router)
+                self._read(frame, first.router, owner)
         finally:
             writer.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await writer
 
-    def _read(self, frame: str | bytes, router: str) -> None:
+    def _read(self, frame: str | bytes, router: str, owner: LinkOwner) -> None:
         try:
             message = to_sfu.read(frame)
         except UnknownMessage as error:
@@ -140,7 +140,7 @@ class RouterLink:
         if isinstance(message, Registered):
             self.registered.set()
         else:
-            self._links.owner.ordered(message, router=router)
+            owner.ordered(message, router=router)
 
     async def _write(self, websocket: ClientConnection) -> None:
         try:
@@ -170,17 +170,7 @@ class BadAnswer(BadInput):
 class RouterLinks:
     """All links of this SFU."""
 
-    def __init__(
-        self,
-        owner: LinkOwner,
-        *,
-        routers: Sequence[str],
-        count: int,
-        metrics: SfuMetrics,
-        rng: random.Random,
-        on_change: Callable[[], None] = lambda: None,
-    ) -> None:
-        self.owner = owner
+    def __init__(self, *, routers: Sequence[str], count: int, metrics: SfuMetrics, rng: random.Random) -> None:
         self.metrics = metrics
         self.rng = rng
         self.failed_at: dict[str, float] = {}
@@ -190,7 +180,6 @@ class RouterLinks:
         self._routers = tuple(dict.fromkeys(routers))
         self._links = [RouterLink(self) for _ in range(min(count, len(self._routers)))]
         self._tasks: list[asyncio.Task[None]] = []
-        self._on_change = on_change
 
     @property
     def up(self) -> int:
@@ -202,9 +191,9 @@ class RouterLinks:
         """The routers linked with now."""
         return [link.url for link in self._links if link.up]
 
-    def start(self) -> None:
-        """Begin to link."""
-        self._tasks = [asyncio.create_task(link.run()) for link in self._links]
+    def start(self, owner: LinkOwner) -> None:
+        """Begin to link; until then no link is up."""
+        self._tasks = [asyncio.create_task(link.run(owner)) for link in self._links]
 
     def choose(self) -> str | None:
         """A router for a link that has none."""
@@ -243,4 +232,3 @@ class RouterLinks:
     def changed(self) -> None:
         """A link came up or went down."""
         self.metrics.links.set(self.up)
-        self._on_change()

@@ -5,17 +5,20 @@ from __future__ import annotations
 import asyncio
 import http
 import logging
+import socket
 import time
-from collections.abc import Callable
 
 from websockets.asyncio.server import Server, ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request, Response
 
+from sfu.config import PLAYERS_PATH
 from sfu.core.rate import frame_cost
 from sfu.shell.hub import Hub
-from sfu.shell.outbox import Outbox
+from sfu.shell.outbox import PlayerOutbox
+from sfu.shell.parts import SfuParts
 from sfu.shell.player import Player
+from sfu.shell.reporting import Reporting
 from shared.errors import BadMessage, BadToken, Refused, SluiceError, UnknownMessage
 from shared.logs import OncePerMinute
 from shared.messages.codes import CloseCode
@@ -33,36 +36,41 @@ from shared.messages.media import (
 )
 from shared.messages.player import Failed, Ping, Pong
 from shared.rate import TokenBucket
-from shared.records import SfuState, status_of
+from shared.records import status_of
 from shared.tokens import SfuClaims, verify
 
 MAX_FRAME = 256 * 1024
 FIRST_MESSAGE_S = 5.0
 MAX_STRANGERS = 500
 """Connections that have not entered yet; each has 5 s, so this is a hundred joins a second."""
-PATH = "/media"
 NORMAL = 1000
 """A close in good order (RFC 6455 section 7.4.1)."""
 
 log = logging.getLogger("sfu.signalling")
 
 
-class Signalling:
-    """The websocket server. `state` is the last report: its status is what admission goes by."""
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that listens; `::` takes IPv4 as well. Port 0: any free one. Raises `OSError` when the port is taken."""
+    six = ":" in host
+    family = socket.AF_INET6 if six else socket.AF_INET
+    return socket.create_server((host, port), family=family, dualstack_ipv6=six)
 
-    def __init__(self, hub: Hub, *, secret: str, state: Callable[[], SfuState]) -> None:
+
+class Signalling:
+    """The websocket server. Admission goes by the status of the last report."""
+
+    def __init__(self, parts: SfuParts, hub: Hub, reports: Reporting) -> None:
+        self._parts = parts
         self._hub = hub
-        self._secret = secret
-        self._state = state
+        self._reports = reports
         self._strangers = 0
         self._once = OncePerMinute(log, clock=time.monotonic)
 
-    async def start(self, *, host: str, port: int) -> Server:
-        """Listen. Raises `OSError` when the port is taken."""
+    async def start(self, sock: socket.socket) -> Server:
+        """Serve on a socket that listens; the server closes it."""
         return await serve(
             self._connection,
-            host,
-            port,
+            sock=sock,
             compression=None,
             max_size=MAX_FRAME,
             process_request=self._check_path,
@@ -74,16 +82,16 @@ class Signalling:
         )
 
     def _check_path(self, connection: ServerConnection, request: Request) -> Response | None:
-        if request.path.partition("?")[0] != PATH:
-            return connection.respond(http.HTTPStatus.NOT_FOUND, f"players connect to {PATH}\n")
+        if request.path.partition("?")[0] != PLAYERS_PATH:
+            return connection.respond(http.HTTPStatus.NOT_FOUND, f"players connect to {PLAYERS_PATH}\n")
         if self._strangers >= MAX_STRANGERS:
-            self._hub.metrics.trouble.labels("too-many-strangers").inc()
+            self._parts.trouble("too-many-strangers")
             return connection.respond(http.HTTPStatus.SERVICE_UNAVAILABLE, "busy\n")
         return None
 
     async def _connection(self, websocket: ServerConnection) -> None:
-        outbox = Outbox(websocket)
-        rate = TokenBucket(now=self._hub.clock())
+        outbox = PlayerOutbox(websocket)
+        rate = TokenBucket(now=self._parts.clock())
         try:
             player = await self._first(websocket, outbox, rate)
             if player is None:
@@ -95,13 +103,13 @@ class Signalling:
         except ConnectionClosed:
             return  # whoever was in a session has been marked as gone above
 
-    async def _first(self, websocket: ServerConnection, outbox: Outbox, rate: TokenBucket) -> Player | None:
+    async def _first(self, websocket: ServerConnection, outbox: PlayerOutbox, rate: TokenBucket) -> Player | None:
         """The first message opens the session, or the connection ends."""
         self._strangers += 1
         try:
             frame = await asyncio.wait_for(websocket.recv(), FIRST_MESSAGE_S)
         except TimeoutError:
-            self._count("no-enter")
+            self._parts.trouble("no-enter")
             outbox.close(CloseCode.NO_JOIN, "enter did not come in time")
             await outbox.wait_closed(within_s=3.0)
             return None
@@ -112,58 +120,58 @@ class Signalling:
             await outbox.wait_closed(within_s=3.0)
         return player
 
-    def _open(self, frame: str | bytes, outbox: Outbox, rate: TokenBucket) -> Player | None:
+    def _open(self, frame: str | bytes, outbox: PlayerOutbox, rate: TokenBucket) -> Player | None:
         message = self._read(frame, outbox, rate)
         if isinstance(message, Enter):
             return self._enter(message, outbox, None)
         if message is not None:
-            self._count("no-enter")
+            self._parts.trouble("no-enter")
             outbox.send(Failed(code="no-enter", message="the first message must be enter"))
         outbox.close(CloseCode.NO_JOIN, "the first message must be enter")
         return None
 
     async def _conversation(
-        self, websocket: ServerConnection, outbox: Outbox, rate: TokenBucket, player: Player
+        self, websocket: ServerConnection, outbox: PlayerOutbox, rate: TokenBucket, player: Player
     ) -> None:
         async for frame in websocket:
             message = None if outbox.closed else self._read(frame, outbox, rate)
             if message is None:
                 continue
-            self._hub.metrics.messages.labels(str(message.__struct_config__.tag)).inc()
+            self._parts.metrics.messages.labels(str(message.__struct_config__.tag)).inc()
             self._handle(message, outbox, player)
 
-    def _read(self, frame: str | bytes, outbox: Outbox, rate: TokenBucket) -> ToSfu | None:
+    def _read(self, frame: str | bytes, outbox: PlayerOutbox, rate: TokenBucket) -> ToSfu | None:
         """The message in a frame; None when there is none to act on, and the connection may be closing then."""
-        if not rate.take(frame_cost(len(frame)), now=self._hub.clock()):
+        if not rate.take(frame_cost(len(frame)), now=self._parts.clock()):
             self._trouble("too-fast", "a player sends messages faster than it may")
             outbox.close(CloseCode.TOO_FAST, "too many messages")
             return None
         try:
             return to_sfu.read(frame)
         except UnknownMessage as error:
-            self._count(error.code)
+            self._parts.trouble(error.code)
         except BadMessage as error:
             self._trouble(error.code, str(error))
             outbox.send(Failed(code=error.code, message=error.detail))
             outbox.close(CloseCode.BAD_MESSAGE, "a frame was no message")
         return None
 
-    def _enter(self, message: Enter, outbox: Outbox, player: Player | None) -> Player | None:
+    def _enter(self, message: Enter, outbox: PlayerOutbox, player: Player | None) -> Player | None:
         """Take a token; `player` is the session of this websocket, None for the first message.
 
         A refusal closes the websocket, unless it has a session already: that one goes on with the grants it has.
         """
         try:
-            claims = verify(SfuClaims, message.token, secret=self._secret, now_at=time.time())
+            claims = verify(SfuClaims, message.token, secret=self._parts.config.secret, now_at=time.time())
             if player is not None and claims.player != player.id:
                 raise BadToken(reason="bad-claims", detail="the token is for another session")
         except BadToken as error:
             self._trouble(f"{error.code}-{error.reason}", f"a token was refused: {error.reason}")
             return self._refuse(outbox, player, Failed(code=error.code, message=str(error)), CloseCode.BAD_TOKEN)
-        state = self._state()
+        state = self._reports.state
         admission = self._hub.admit(claims, message.token, status=status_of(state))
         if not admission.admitted:
-            self._count(admission.code)
+            self._parts.trouble(admission.code)
             log.info("[admission] refused code=%s rule=%s", admission.code, admission.reason)
             failed = Failed(code=admission.code, message=admission.reason)
             return self._refuse(outbox, player, failed, admission.close)
@@ -175,15 +183,15 @@ class Signalling:
         return entered
 
     @staticmethod
-    def _refuse(outbox: Outbox, player: Player | None, failed: Failed, code: CloseCode) -> Player | None:
+    def _refuse(outbox: PlayerOutbox, player: Player | None, failed: Failed, code: CloseCode) -> Player | None:
         outbox.send(failed)
         if player is None:
             outbox.close(code, failed.code)
         return player
 
-    def _handle(self, message: ToSfu, outbox: Outbox, player: Player) -> None:
+    def _handle(self, message: ToSfu, outbox: PlayerOutbox, player: Player) -> None:
         """Act on a message; what is wrong with it is told to its sender and to nobody else."""
-        hub, now = self._hub, self._hub.clock()
+        hub, now = self._hub, self._parts.clock()
         if player.outbox is not outbox:
             return  # another websocket has taken the session; this one is closing
         try:
@@ -193,30 +201,27 @@ class Signalling:
                 case PublishOffer():
                     hub.publishing.offer(player, message, now=now)
                 case Subscribe():
-                    hub.subscribing.want(player, message, now=now)
+                    hub.subscriptions.want(player, message, now=now)
                 case SubscribeAnswer():
-                    hub.subscribing.answer(player, message, now=now)
+                    hub.subscriptions.answer(player, message, now=now)
                 case StopPublishing():
                     hub.publishing.stop(player, message.publications, now=now)
                 case RequestKeyframe():
-                    hub.subscribing.request_keyframe(player, message, now=now)
+                    hub.subscriptions.request_keyframe(player, message, now=now)
                 case Enter():
                     self._enter(message, outbox, player)
                 case LeaveSfu():
                     hub.leave(player)
                     outbox.close(NORMAL, "left")
         except Refused as error:
-            self._count(error.code)
+            self._parts.trouble(error.code)
             outbox.send(Failed(code=error.code, message=error.detail, request=_tag(message)))
         except SluiceError as error:
             self._trouble(error.code, str(error))
             outbox.send(Failed(code=error.code, message=str(error), request=_tag(message)))
 
-    def _count(self, kind: str) -> None:
-        self._hub.metrics.trouble.labels(kind).inc()
-
     def _trouble(self, kind: str, sentence: str) -> None:
-        self._count(kind)
+        self._parts.trouble(kind)
         self._once.warning(kind, sentence[:300])
 
 

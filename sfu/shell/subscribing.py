@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from sfu.core.sdp.subscribe import Accepted, SubscribeSession
 from sfu.plane.api import ConsumerSpec
+from sfu.shell.media import Media
+from sfu.shell.parts import SfuParts
 from sfu.shell.player import Player, SubscribeSide
 from shared.errors import BadSdp, Refused
 from shared.messages.codes import Refusal
@@ -13,22 +13,20 @@ from shared.messages.media import Consumers, RequestKeyframe, Subscribe, Subscri
 from shared.messages.player import Failed
 from shared.rtc.sdp import parse, write
 
-if TYPE_CHECKING:
-    from sfu.shell.hub import Hub
 
-
-class Subscribing:
+class Subscriptions:
     """What players receive."""
 
-    def __init__(self, hub: Hub) -> None:
-        self._hub = hub
+    def __init__(self, parts: SfuParts, media: Media) -> None:
+        self._parts = parts
+        self._media = media
 
     def want(self, player: Player, message: Subscribe, *, now: float) -> None:
         """The player says all that it wants from here. Raises `Refused`."""
         if not player.claims.subscribe:
             raise Refused(Refusal.NOT_ALLOWED, "the token has no subscribe grant")
-        if len(message.publications) > self._hub.config.max_subscriptions:
-            raise Refused(Refusal.TOO_MANY, f"more than {self._hub.config.max_subscriptions} subscriptions")
+        if len(message.publications) > self._parts.config.max_subscriptions:
+            raise Refused(Refusal.TOO_MANY, f"more than {self._parts.config.max_subscriptions} subscriptions")
         player.room.wants[player.id] = tuple(dict.fromkeys(message.publications))
         self.refresh(player, now=now)
 
@@ -49,7 +47,7 @@ class Subscribing:
             return
         player.tell(SubscribeOffer(sdp=write(offer.description), negotiation=offer.negotiation, tracks=offer.tracks))
         if side.negotiation.left_out:
-            self._hub.metrics.trouble.labels(Refusal.TOO_MANY).inc()
+            self._parts.trouble(Refusal.TOO_MANY)
             detail = f"{side.negotiation.left_out} publications are left out: no m-line is free"
             player.tell(Failed(code=Refusal.TOO_MANY, message=detail, request="subscribe"))
 
@@ -72,7 +70,7 @@ class Subscribing:
         for accepted in answered.accepted:
             self._start(player, side, accepted, now=now)
         for publication in answered.refused:
-            self._hub.metrics.trouble.labels("codec-refused").inc()
+            self._parts.trouble("codec-refused")
             detail = f"the answer does not take {publication}"
             player.tell(Failed(code="codec-refused", message=detail, request="subscribe-answer"))
         self.refresh(player, now=now)
@@ -87,7 +85,7 @@ class Subscribing:
         """Offer again when an answer is overdue."""
         side = player.subscribing
         if side is not None and side.negotiation.overdue(now=now):
-            self._hub.metrics.trouble.labels("answer-overdue").inc()
+            self._parts.trouble("answer-overdue")
             self.speak_again(player, now=now)
 
     def request_keyframe(self, player: Player, message: RequestKeyframe, *, now: float) -> None:
@@ -95,7 +93,7 @@ class Subscribing:
         side, carried = player.subscribing, player.room.carried.get(message.publication)
         if side is None or carried is None or message.publication not in side.consumers:
             raise Refused(Refusal.NOT_IN_ROOM, "you do not get that publication here")
-        self._hub.media.plane.request_keyframe(carried.producer, now=now)
+        self._media.plane.request_keyframe(carried.producer, now=now)
 
     def lost(self, player: Player) -> None:
         """The connection is gone: stop all that went through it. A later `subscribe` opens another."""
@@ -104,34 +102,42 @@ class Subscribing:
             return
         for publication in list(side.consumers):
             self._stop(player, side, publication)
-        self._hub.close_peer(side.peer)
+        self._parts.close_peer(side.peer)
+
+    def _connection_lost(self, player: Player, reason: str) -> None:
+        """The subscribe connection has failed or was closed by the player."""
+        self._parts.trouble(reason)
+        self.lost(player)
+        player.tell(Failed(code=reason, message="the subscribe connection is gone", request="subscribe"))
 
     def tell_count(self, player: Player, publication: str, count: int) -> None:
         """Tell a publisher how many get its publication here."""
         player.tell(Consumers(publication=publication, count=count))
 
     def _open(self, player: Player) -> SubscribeSide:
-        peer = self._hub.media.open(on_lost=lambda reason: self._hub.subscribe_lost(player, reason))
-        return SubscribeSide(peer=peer, negotiation=SubscribeSession(local=peer.local, rng=self._hub.rng))
+        peer = self._media.open(on_lost=lambda reason: self._connection_lost(player, reason))
+        return SubscribeSide(peer=peer, negotiation=SubscribeSession(local=peer.local, rng=self._parts.rng))
 
     def _start(self, player: Player, side: SubscribeSide, accepted: Accepted, *, now: float) -> None:
-        consumer = self._hub.next_id()
+        consumer = self._parts.next_id()
         spec = consumer_spec(accepted, consumer=consumer, peer=side.peer.id)
-        if not self._hub.media.plane.consume(spec, now=now):
+        if not self._media.plane.consume(spec, now=now):
             return  # the peer went away in the meantime; its owner hears of that by itself
         side.consumers[accepted.carried.publication] = consumer
+        self._parts.consumers.add(consumer)
         self._count(player, accepted.carried.publication, gets=True)
 
     def _stop(self, player: Player, side: SubscribeSide, publication: str) -> None:
         consumer = side.consumers.pop(publication, None)
         if consumer is not None:
-            self._hub.media.plane.close_consumer(consumer)
+            self._media.plane.close_consumer(consumer)
+            self._parts.consumers.discard(consumer)
             self._count(player, publication, gets=False)
 
     def _count(self, player: Player, publication: str, *, gets: bool) -> None:
         count = player.room.getting(publication, player.id, gets)
         carried = player.room.carried.get(publication)
-        publisher = self._hub.players.get(carried.player) if carried else None
+        publisher = self._parts.players.get(carried.player) if carried else None
         if count is not None and publisher is not None:
             self.tell_count(publisher, publication, count)
 

@@ -8,7 +8,7 @@ import random
 import time
 from collections.abc import Callable, Sequence
 
-from sfu.core.load.warm_up import ProbeFailed, ProbeFailure, retry_delay_s
+from sfu.core.load.warm_up import ComingUp, ProbeFailed, ProbeFailure, retry_delay_s
 from sfu.plane.api import Address
 from sfu.shell.metrics import SfuMetrics
 from sfu.shell.probe import Probe
@@ -24,6 +24,7 @@ class WarmUp:
         self,
         probe: Probe,
         addresses: Sequence[Address],
+        coming_up: ComingUp,
         *,
         metrics: SfuMetrics,
         rng: random.Random,
@@ -32,9 +33,8 @@ class WarmUp:
         """`on_proved` is called once for each address."""
         self.reachable: bool | None = None
         """All announced addresses carry calls; None: not known yet."""
-        self.failure = ""
-        """Why the last call that failed did, while there is an address that has not proved itself."""
         self._probe = probe
+        self._coming_up = coming_up
         self._addresses = tuple(addresses)
         self._metrics = metrics
         self._rng = rng
@@ -48,7 +48,7 @@ class WarmUp:
         while failing:
             failures = [failure for address in failing if (failure := await self._call(address)) is not None]
             failing = tuple(address for address, _ in failures)
-            self.failure = failures[-1][1].value if failures else ""
+            self._coming_up.probe_failure = failures[-1][1].value if failures else ""
             self.reachable = not failing
             self._metrics.reachable.set(self.reachable)
             if failing:

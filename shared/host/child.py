@@ -7,6 +7,7 @@ import contextlib
 import ctypes
 import os
 import signal
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +17,14 @@ PR_SET_PDEATHSIG = 1
 TAIL_BYTES = 4000
 """How much of a log is shown when a child fails [bytes]."""
 _libc = ctypes.CDLL(None, use_errno=True)
+
+
+def python(module: str, *arguments: str) -> list[str]:
+    """The command that runs a module of ours.
+
+    With `-P`: without it, a folder of the module's name in the current directory would run instead.
+    """
+    return [sys.executable, "-P", "-m", module, *arguments]
 
 
 def leash(parent: int) -> Callable[[], None]:

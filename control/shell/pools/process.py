@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import random
 import signal
-import sys
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
@@ -23,7 +22,7 @@ from control.errors import PoolError, PoolTrouble
 from control.shell.pools import proc
 from control.shell.pools.made import sfu_environment
 from control.shell.pools.process_records import NodeFile, NodeFiles
-from shared.host.child import tail
+from shared.host.child import python, tail
 from shared.host.ports import is_free
 from shared.host.state import state_directory
 
@@ -42,15 +41,16 @@ class ProcessPool:
         *,
         fleet: str,
         environ: Mapping[str, str],
-        command: Sequence[str] = (sys.executable, "-m", "sfu"),
+        command: Sequence[str] = (),
         rng: random.Random | None = None,
     ) -> None:
-        """`environ` is the controller's; `command` starts an SFU that takes its settings from the environment."""
+        """`environ` is the controller's; `command` starts an SFU that takes its settings from the environment;
+        empty: our own."""
         self.name = settings.name
         self._settings = settings
         self._fleet = fleet
         self._environ = environ
-        self._command = list(command)
+        self._command = list(command) or python("sfu")
         self._rng = rng or random.Random()
         place = Path(settings.state_dir) if settings.state_dir else state_directory(dict(environ)) / "pools" / fleet
         self._files = NodeFiles(place.resolve() / settings.name)

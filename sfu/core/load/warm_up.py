@@ -100,10 +100,12 @@ def retry_delay_s(attempt: int, *, rng: random.Random) -> float:
 
 
 class ComingUp:
-    """The milestones, each reached once."""
+    """The milestones, each reached once, and what is in the way."""
 
     def __init__(self) -> None:
         self.reached = Milestones()
+        self.probe_failure = ""
+        """Why the last probe call that failed did, while there is an address that has not proved itself."""
 
     @property
     def warmed_up(self) -> bool:

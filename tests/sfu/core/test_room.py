@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sfu.core.room import Room
+from sfu.core.room import SfuRoom
 from sfu.core.sdp.publish import MediaFormat
 from sfu.core.sdp.subscribe import Carried
 
@@ -14,21 +14,21 @@ def carried(publication: str = "mic", *, player: str = "alice", generation: int 
 
 
 def test_an_id_belongs_to_the_player_that_had_it_first() -> None:
-    room = Room("r")
+    room = SfuRoom("r")
     room.carry(carried())
     assert room.refuses("mic", player="mallory", generation=9)
     assert not room.refuses("mic", player="alice", generation=1)
 
 
 def test_an_older_generation_is_refused() -> None:
-    room = Room("r")
+    room = SfuRoom("r")
     room.carry(carried(generation=3))
     assert "generation 3" in room.refuses("mic", player="alice", generation=2)
     assert not room.refuses("mic", player="alice", generation=4)
 
 
 def test_the_end_of_an_older_copy_does_not_end_the_newer() -> None:
-    room = Room("r")
+    room = SfuRoom("r")
     room.wants["bob"] = ("mic",)
     room.carry(carried(producer=1))
     room.carry(carried(producer=2, generation=2))
@@ -39,7 +39,7 @@ def test_the_end_of_an_older_copy_does_not_end_the_newer() -> None:
 
 
 def test_who_wants_what_is_here_comes_in_the_players_order() -> None:
-    room = Room("r")
+    room = SfuRoom("r")
     for name in ("a", "b", "c"):
         room.carry(carried(name))
     room.wants["bob"] = ("c", "missing", "a")
@@ -47,7 +47,7 @@ def test_who_wants_what_is_here_comes_in_the_players_order() -> None:
 
 
 def test_counts_are_told_when_they_change() -> None:
-    room = Room("r")
+    room = SfuRoom("r")
     assert room.getting("mic", "bob", True) == 1
     assert room.getting("mic", "bob", True) is None
     assert room.getting("mic", "carol", True) == 2
@@ -58,7 +58,7 @@ def test_counts_are_told_when_they_change() -> None:
 
 
 def test_a_room_without_players_can_be_forgotten() -> None:
-    room = Room("r", players={"a"})
+    room = SfuRoom("r", players={"a"})
     room.wants["a"] = ("x",)
     room.leave("a")
     assert room.empty

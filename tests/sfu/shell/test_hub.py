@@ -6,17 +6,24 @@ import asyncio
 import random
 from collections.abc import Callable
 from dataclasses import replace
+from typing import cast
 
 import pytest
 from prometheus_client import CollectorRegistry
 
 from sfu.config import SfuConfig
 from sfu.core.sdp.transport import LocalTransport, RemoteTransport
-from sfu.plane.api import ProducerFlowing
+from sfu.plane.api import ConsumerFlowing, ProducerFlowing
 from sfu.plane.reference import ReferencePlane
 from sfu.shell.hub import Hub
 from sfu.shell.metrics import SfuMetrics
+from sfu.shell.parts import SfuParts
+from sfu.shell.plane_news import PlaneNews
 from sfu.shell.player import Player
+from sfu.shell.publishing import Publishing
+from sfu.shell.reporting import Reporting
+from sfu.shell.router_link import RouterLinks
+from sfu.shell.subscribing import Subscriptions
 from shared.errors import BadSdp, Refused
 from shared.messages.base import Message
 from shared.messages.codes import CloseCode, Refusal
@@ -32,6 +39,7 @@ from shared.messages.media import (
     TrackOffer,
 )
 from shared.messages.player import Failed
+from shared.records import SfuState
 from shared.rtc import sdp
 from shared.rtc.sdp import Direction, ExtensionUri, MediaSection
 from shared.tokens import SfuClaims
@@ -103,6 +111,26 @@ class FakeOutbox:
         return [message for message in self.sent if isinstance(message, kind)]
 
 
+class Told:
+    """In place of reports and router links: what was reached, and how often routers heard of it."""
+
+    def __init__(self) -> None:
+        self.state = SfuState(address="ws://s")
+        self.reached: list[dict[str, object]] = []
+        self.sent: list[Message] = []
+
+    def reach(self, milestone: str, **facts: object) -> bool:
+        assert milestone == "first_packet_s"
+        self.reached.append(facts)
+        return len(self.reached) == 1
+
+    def refresh(self) -> SfuState:
+        return self.state
+
+    def send(self, message: Message) -> None:
+        self.sent.append(message)
+
+
 class World:
     """A hub with a clock that the test moves."""
 
@@ -111,10 +139,15 @@ class World:
         self.media = FakeMedia()
         self.left: list[str] = []
         config = SfuConfig(secret="x" * 32, sfu="s", **settings)  # type: ignore[arg-type]
+        metrics = SfuMetrics(CollectorRegistry(), version="v")
+        self.parts = SfuParts(config=config, metrics=metrics, rng=random.Random(2), clock=lambda: self.now)
+        self.subscriptions = Subscriptions(self.parts, self.media)
+        self.publishing = Publishing(self.parts, self.media, self.subscriptions)
         self.hub = Hub(
-            config, self.media, SfuMetrics(CollectorRegistry(), version="v"), rng=random.Random(2),
-            on_change=lambda: None, on_left=self.left.append, clock=lambda: self.now,
-        )  # fmt: skip
+            self.parts, self.publishing, self.subscriptions, on_change=lambda: None, on_left=self.left.append
+        )
+        self.told = Told()
+        self.news = PlaneNews(self.parts, cast(Reporting, self.told), cast(RouterLinks, self.told))
 
     def enter(self, name: str, **grants: bool) -> tuple[Player, FakeOutbox]:
         outbox = FakeOutbox()
@@ -141,7 +174,7 @@ class World:
             ],
             session_id="1", version=1,
         )  # fmt: skip
-        self.hub.publishing.offer(player, PublishOffer(sdp=sdp.write(offer), tracks=named or tracks), now=self.now)
+        self.publishing.offer(player, PublishOffer(sdp=sdp.write(offer), tracks=named or tracks), now=self.now)
 
     def answer(self, player: Player, outbox: FakeOutbox) -> None:
         """Take the last offer as a browser does."""
@@ -156,7 +189,7 @@ class World:
             for section in sdp.parse(message.sdp).media
         ]  # fmt: skip
         text = sdp.write(sdp.describe(sections, session_id="1", version=1))
-        self.hub.subscribing.answer(player, SubscribeAnswer(sdp=text, negotiation=message.negotiation), now=self.now)
+        self.subscriptions.answer(player, SubscribeAnswer(sdp=text, negotiation=message.negotiation), now=self.now)
 
 
 MIC, CAM = TrackOffer(mid="0", publication="mic", kind="audio"), TrackOffer(mid="1", publication="cam", kind="video")
@@ -202,7 +235,7 @@ async def test_a_new_connection_of_the_player_replaces_the_old_with_all_its_publ
     assert [peer.closed for peer in world.media.peers] == [True, False]
     assert alice.publications["mic"].producer != old
     assert last_answer(outbox).version == 1
-    assert list(world.hub.producers) == [alice.publications["mic"].producer]
+    assert list(world.parts.producers) == [alice.publications["mic"].producer]
 
 
 async def test_an_offer_that_cant_be_taken_changes_nothing_and_leaves_no_connection(world: World) -> None:
@@ -222,27 +255,42 @@ async def test_bounds_on_publications_and_subscriptions() -> None:
     with pytest.raises(Refused, match=Refusal.TOO_MANY):
         world.publish(alice, MIC, CAM)
     with pytest.raises(Refused, match=Refusal.TOO_MANY):
-        world.hub.subscribing.want(alice, Subscribe(publications=("a", "b", "c")), now=world.now)
+        world.subscriptions.want(alice, Subscribe(publications=("a", "b", "c")), now=world.now)
 
 
 async def test_a_publisher_hears_when_it_flows_and_how_many_get_it(world: World) -> None:
     alice, to_alice = world.enter("alice")
     bob, to_bob = world.enter("bob")
     world.publish(alice, MIC)
-    world.hub.subscribing.want(bob, Subscribe(publications=("mic",)), now=world.now)
+    world.subscriptions.want(bob, Subscribe(publications=("mic",)), now=world.now)
     world.answer(bob, to_bob)
-    world.hub.plane_events([ProducerFlowing(alice.publications["mic"].producer), ProducerFlowing(999)])
+    world.news.take([ProducerFlowing(alice.publications["mic"].producer), ProducerFlowing(999)])
     assert to_alice.sent[1:] == [Consumers(publication="mic", count=1), PublicationFlowing(publication="mic")]
-    world.hub.subscribing.want(bob, Subscribe(), now=world.now)
+    world.subscriptions.want(bob, Subscribe(), now=world.now)
     assert to_alice.sent[-1] == Consumers(publication="mic", count=0)
-    assert world.hub.consumers == 0
+    assert len(world.parts.consumers) == 0
+
+
+async def test_a_players_first_packet_shows_that_the_sfu_carries_calls_and_a_probes_does_not(world: World) -> None:
+    alice, _ = world.enter("alice")
+    bob, to_bob = world.enter("bob")
+    world.publish(alice, MIC)
+    world.subscriptions.want(bob, Subscribe(publications=("mic",)), now=world.now)
+    world.answer(bob, to_bob)
+    (consumer,) = world.parts.consumers
+    world.news.take([ConsumerFlowing(consumer + 1)])
+    assert world.told.reached == []
+    world.news.take([ConsumerFlowing(consumer)])
+    world.news.proved(("192.0.2.1", 7101))
+    assert world.told.reached == [{"by": "player"}, {"by": "probe", "address": "192.0.2.1:7101"}]
+    assert len(world.told.sent) == 1, "routers hear of the first at once, and of the second nothing new"
 
 
 async def test_who_comes_back_hears_again_what_it_may_have_missed(world: World) -> None:
     alice, first = world.enter("alice")
     world.publish(alice, MIC)
     world.hub.websocket_lost(alice, first)
-    world.hub.plane_events([ProducerFlowing(alice.publications["mic"].producer)])
+    world.news.take([ProducerFlowing(alice.publications["mic"].producer)])
     again, second = world.enter("alice")
     world.hub.say_again(again)
     assert again is alice
@@ -253,7 +301,7 @@ async def test_an_offer_that_was_lost_with_the_websocket_is_made_again(world: Wo
     alice, _ = world.enter("alice")
     bob, first = world.enter("bob")
     world.publish(alice, MIC)
-    world.hub.subscribing.want(bob, Subscribe(publications=("mic",)), now=world.now)
+    world.subscriptions.want(bob, Subscribe(publications=("mic",)), now=world.now)
     world.hub.websocket_lost(bob, first)
     _, second = world.enter("bob")
     world.hub.say_again(bob)
@@ -261,14 +309,14 @@ async def test_an_offer_that_was_lost_with_the_websocket_is_made_again(world: Wo
     assert isinstance(offer, SubscribeOffer)
     assert offer.negotiation == 2
     world.answer(bob, second)
-    assert world.hub.consumers == 1
+    assert len(world.parts.consumers) == 1
 
 
 async def test_an_answer_that_does_not_come_is_asked_for_again(world: World) -> None:
     alice, _ = world.enter("alice")
     bob, outbox = world.enter("bob")
     world.publish(alice, MIC)
-    world.hub.subscribing.want(bob, Subscribe(publications=("mic",)), now=world.now)
+    world.subscriptions.want(bob, Subscribe(publications=("mic",)), now=world.now)
     world.now += 11
     world.hub.sweep()
     assert len(outbox.of(SubscribeOffer)) == 2
@@ -278,28 +326,28 @@ async def test_what_came_while_a_bad_answer_was_under_way_is_offered_after_it(wo
     alice, _ = world.enter("alice")
     bob, to_bob = world.enter("bob")
     world.publish(alice, MIC)
-    world.hub.subscribing.want(bob, Subscribe(publications=("mic", "cam")), now=world.now)
+    world.subscriptions.want(bob, Subscribe(publications=("mic", "cam")), now=world.now)
     world.publish(alice, MIC, CAM)
     with pytest.raises(BadSdp):
-        world.hub.subscribing.answer(bob, SubscribeAnswer(sdp="garbage", negotiation=1), now=world.now)
+        world.subscriptions.answer(bob, SubscribeAnswer(sdp="garbage", negotiation=1), now=world.now)
     assert len(to_bob.of(SubscribeOffer)) == 2
     world.answer(bob, to_bob)
-    assert world.hub.consumers == 2
+    assert len(world.parts.consumers) == 2
 
 
 async def test_a_lost_publish_connection_ends_its_publications_and_not_the_session(world: World) -> None:
     alice, to_alice = world.enter("alice")
     bob, to_bob = world.enter("bob")
     world.publish(alice, MIC)
-    world.hub.subscribing.want(bob, Subscribe(publications=("mic",)), now=world.now)
+    world.subscriptions.want(bob, Subscribe(publications=("mic",)), now=world.now)
     world.answer(bob, to_bob)
     world.media.peers[0].on_lost("consent-lost")
     assert to_alice.of(Failed)[-1].code == "consent-lost"  # type: ignore[attr-defined]
     assert to_bob.of(PublicationEnded) == [PublicationEnded(publication="mic")]
-    assert world.hub.consumers == 0
-    assert set(world.hub.players) == {"alice", "bob"}
+    assert len(world.parts.consumers) == 0
+    assert set(world.parts.players) == {"alice", "bob"}
     world.publish(alice, MIC)
-    assert world.hub.producers
+    assert world.parts.producers
 
 
 async def test_a_lost_subscribe_connection_is_opened_anew_by_the_next_wish(world: World) -> None:
@@ -307,13 +355,13 @@ async def test_a_lost_subscribe_connection_is_opened_anew_by_the_next_wish(world
     bob, to_bob = world.enter("bob")
     world.publish(alice, MIC)
     wish = Subscribe(publications=("mic",))
-    world.hub.subscribing.want(bob, wish, now=world.now)
+    world.subscriptions.want(bob, wish, now=world.now)
     world.answer(bob, to_bob)
     world.media.peers[1].on_lost("closed-by-peer")
-    assert world.hub.consumers == 0
-    world.hub.subscribing.want(bob, wish, now=world.now)
+    assert len(world.parts.consumers) == 0
+    world.subscriptions.want(bob, wish, now=world.now)
     world.answer(bob, to_bob)
-    assert world.hub.consumers == 1
+    assert len(world.parts.consumers) == 1
     assert len(world.media.peers) == 3
 
 
@@ -321,18 +369,18 @@ async def test_a_session_ends_with_everything_that_was_its_own(world: World) -> 
     alice, _ = world.enter("alice")
     bob, to_bob = world.enter("bob")
     world.publish(alice, MIC)
-    world.hub.subscribing.want(bob, Subscribe(publications=("mic",)), now=world.now)
+    world.subscriptions.want(bob, Subscribe(publications=("mic",)), now=world.now)
     world.answer(bob, to_bob)
     world.hub.leave(bob)
     world.hub.leave(alice)
     world.hub.leave(alice)
     await asyncio.sleep(0)
-    assert (world.hub.players, world.hub.rooms, world.hub.producers) == ({}, {}, {})
+    assert (world.parts.players, world.parts.rooms, world.parts.producers) == ({}, {}, {})
     assert all(peer.closed for peer in world.media.peers)
     snapshot = world.media.plane.snapshot()
     assert (snapshot.peers, snapshot.producers, snapshot.consumers) == ((), (), ())
     assert world.left == ["left", "left"]
-    assert world.hub.emptied.is_set()
+    assert world.parts.emptied.is_set()
 
 
 async def test_a_newer_websocket_replaces_the_older(world: World) -> None:

@@ -7,7 +7,7 @@ from websockets.asyncio.client import connect
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
 
-from sfu.shell.outbox import MAX_BUFFERED, Outbox
+from sfu.shell.outbox import MAX_BUFFERED, PlayerOutbox
 from shared.messages.player import Failed
 from tests.fakes.rtc_peer import until
 
@@ -15,11 +15,11 @@ BIG = Failed(code="x", message="m" * 64_000)
 
 
 async def test_a_reader_that_reads_nothing_is_closed_and_the_others_get_everything() -> None:
-    outboxes: list[Outbox] = []
+    outboxes: list[PlayerOutbox] = []
     connections: list[ServerConnection] = []
 
     async def handler(websocket: ServerConnection) -> None:
-        outboxes.append(Outbox(websocket))
+        outboxes.append(PlayerOutbox(websocket))
         connections.append(websocket)
         await websocket.wait_closed()
 
@@ -47,7 +47,7 @@ async def test_a_reader_that_reads_nothing_is_closed_and_the_others_get_everythi
 
 async def test_nothing_is_sent_after_closing() -> None:
     async def handler(websocket: ServerConnection) -> None:
-        outbox = Outbox(websocket)
+        outbox = PlayerOutbox(websocket)
         outbox.send(Failed(code="last"))
         outbox.close(4011, "refused")
         outbox.close(4001, "again")

@@ -13,8 +13,8 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from sfu.core.ice_lite import IceCredentials, IceLite
-from sfu.core.load.warm_up import ProbeFailed, ProbeFailure, ProbeTrack
-from sfu.plane.api import Address, ConsumerFlowing, Event
+from sfu.core.load.warm_up import ComingUp, ProbeFailed, ProbeFailure, ProbeTrack
+from sfu.plane.api import Address, Event
 from sfu.plane.choice import PlaneKind, make_plane
 from sfu.shell import probe as probe_module
 from sfu.shell import probe_end, warm_up
@@ -109,7 +109,6 @@ async def test_a_call_goes_through_the_real_plane_and_leaves_nothing_behind(rig:
     await rig.probe.call(rig.port.address)
     assert rig.port.plane.snapshot().totals.forwarded > 0
     await asyncio.sleep(0)
-    assert {e.consumer for e in rig.events if isinstance(e, ConsumerFlowing)} <= rig.probe.consumers
     rig.check_nothing_left()
 
 
@@ -208,16 +207,17 @@ class Calls:
             raise outcome
 
 
-def warming(calls: Calls, *addresses: Address) -> tuple[WarmUp, list[Address], CollectorRegistry]:
-    registry, proved = CollectorRegistry(), []
+def warming(calls: Calls, *addresses: Address) -> tuple[WarmUp, ComingUp, list[Address], CollectorRegistry]:
+    registry, proved, coming_up = CollectorRegistry(), [], ComingUp()
     warm = WarmUp(
         calls,  # type: ignore[arg-type]
         addresses,
+        coming_up,
         metrics=SfuMetrics(registry, version="1"),
         rng=random.Random(1),
         on_proved=proved.append,
     )
-    return warm, proved, registry
+    return warm, coming_up, proved, registry
 
 
 @pytest.fixture
@@ -232,9 +232,9 @@ ONE, TWO = ("192.0.2.1", 7101), ("192.0.2.2", 7101)
 async def test_it_calls_again_for_as_long_as_it_fails_and_says_why(caplog: pytest.LogCaptureFixture) -> None:
     no_answer = ProbeFailed(ProbeFailure.NO_ANSWER)
     calls = Calls(no_answer, no_answer, ProbeFailed(ProbeFailure.DTLS), RuntimeError("a fault of ours"), None)
-    warm, proved, registry = warming(calls, ONE)
+    warm, coming_up, proved, registry = warming(calls, ONE)
     await asyncio.wait_for(warm.run(), 30)
-    assert (proved, warm.reachable, warm.failure) == ([ONE], True, "")
+    assert (proved, warm.reachable, coming_up.probe_failure) == ([ONE], True, "")
     failures = {
         reason: registry.get_sample_value("sluice_sfu_probe_failures_total", {"reason": reason})
         for reason in ("no-answer", "dtls", "internal")
@@ -245,10 +245,10 @@ async def test_it_calls_again_for_as_long_as_it_fails_and_says_why(caplog: pytes
 
 async def test_one_address_that_carries_calls_is_proof_and_the_other_is_called_again() -> None:
     calls = Calls(None, ProbeFailed(ProbeFailure.NO_ANSWER), None)
-    warm, proved, _ = warming(calls, ONE, TWO)
+    warm, coming_up, proved, _ = warming(calls, ONE, TWO)
     running = asyncio.create_task(warm.run())
     await until(lambda: warm.reachable is not None)
-    assert (proved, warm.reachable, warm.failure) == ([ONE], False, "no-answer")
+    assert (proved, warm.reachable, coming_up.probe_failure) == ([ONE], False, "no-answer")
     await asyncio.wait_for(running, 30)
     assert (proved, warm.reachable) == ([ONE, TWO], True)
     assert calls.called == [ONE, TWO, TWO]

@@ -6,7 +6,6 @@ import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from types import SimpleNamespace
 from typing import cast
 
 import pytest
@@ -15,13 +14,16 @@ from prometheus_client import CollectorRegistry
 from sfu.config import SfuConfig
 from sfu.core.drain.bounds import DrainBounds
 from sfu.core.drain.machine import DrainMachine
+from sfu.core.load.warm_up import ComingUp
+from sfu.core.room import SfuRoom
 from sfu.plane.api import PeerSnapshot, PlaneSnapshot, PlaneTotals
 from sfu.plane.choice import PlaneKind, make_plane
 from sfu.shell import probe as probe_module
 from sfu.shell import probe_end
-from sfu.shell.hub import Hub
 from sfu.shell.media import PortMedia
 from sfu.shell.metrics import SfuMetrics
+from sfu.shell.parts import SfuParts
+from sfu.shell.player import Player
 from sfu.shell.probe import Probe
 from sfu.shell.reporting import Reporting
 from sfu.shell.udp import MediaPort
@@ -29,53 +31,43 @@ from sfu.shell.udp import MediaPort
 
 @dataclass
 class Counters:
-    """A plane, and a probe beside it, of which nothing but the counters is there."""
+    """What a plane has counted."""
 
     out: int = 0
     into: int = 0
-    probe_out: int = 0
-    probe_in: int = 0
 
     def snapshot(self) -> PlaneSnapshot:
         totals = PlaneTotals(bytes_out=self.out, bytes_in=self.into)
         peer = PeerSnapshot(peer=7, packets_in=0, bytes_in=0, packets_out=0, bytes_out=0, last_heard=12.5)
         return PlaneSnapshot(totals=totals, peers=(peer,), producers=(), consumers=())
 
-    def hidden(self, snapshot: PlaneSnapshot) -> tuple[int, int]:
-        assert snapshot.totals.bytes_out == self.out, "both of one moment"
-        return self.probe_in, self.probe_out
-
 
 @contextmanager
-def reporting(media: object, probe: object, *, clock: Callable[[], float], hub: object = None) -> Iterator[Reporting]:
-    machine = DrainMachine(DrainBounds(), rng=random.Random(1))
-    nobody = SimpleNamespace(consumers=0, rooms={}, players={}, producers={})
-    made = Reporting(
-        SfuConfig(machine_cpu=False),
-        ws_port=7101,
-        media=cast(PortMedia, media),
-        hub=cast(Hub, hub or nobody),
-        machine=machine,
-        probe=cast(Probe, probe),
-        metrics=SfuMetrics(CollectorRegistry(), version="1"),
-        clock=clock,
-    )
-    yield made
+def reporting(*, clock: Callable[[], float]) -> Iterator[tuple[Reporting, SfuParts]]:
+    rng = random.Random(1)
+    metrics = SfuMetrics(CollectorRegistry(), version="1")
+    parts = SfuParts(config=SfuConfig(machine_cpu=False), metrics=metrics, rng=rng, clock=clock)
+    made = Reporting(parts, DrainMachine(DrainBounds(), rng=rng), ComingUp(), ws_port=7101)
+    yield made, parts
     made.stop()
 
 
 async def test_bytes_of_the_probe_are_neither_egress_nor_ingress() -> None:
     now = 0.0
-    counters = Counters(out=5000, into=4000, probe_out=5000, probe_in=4000)
-    media = SimpleNamespace(plane=counters, heard={})
-    with reporting(media, counters, clock=lambda: now) as it:
-        it.sample()
+    counters = Counters(out=5000, into=4000)
+    with reporting(clock=lambda: now) as (it, _):
+        it.sample(counters.snapshot(), hidden=(4000, 5000))
         now = 2.0
-        counters.out, counters.probe_out = counters.out + 1_000 + 300, counters.probe_out + 300
-        counters.into, counters.probe_in = counters.into + 2_000 + 70, counters.probe_in + 70
-        it.sample()
+        counters.out += 1_000 + 300
+        counters.into += 2_000 + 70
+        it.sample(counters.snapshot(), hidden=(4070, 5300))
         parts = it.refresh().load_parts
     assert (parts.egress_bps, parts.ingress_bps) == (4_000, 8_000)
+
+
+async def test_who_was_heard_when_is_known_as_of_the_last_snapshot() -> None:
+    media = PortMedia(cast(MediaPort, None), candidates=())
+    media.heed(Counters().snapshot())
     assert media.heard == {7: 12.5}
 
 
@@ -94,11 +86,12 @@ async def test_a_real_probe_call_is_no_load(kind: PlaneKind, monkeypatch: pytest
     )
     probe = Probe(port, next_id=lambda: next(ids), rng=random.Random(3))
     try:
-        with reporting(PortMedia(port, candidates=()), probe, clock=lambda: now) as it:
-            it.sample()
-            await probe.call(port.address)
-            now = 1.0
-            it.sample()
+        with reporting(clock=lambda: now) as (it, _):
+            for now in (0.0, 1.0):
+                snapshot = port.plane.snapshot()
+                it.sample(snapshot, hidden=probe.hidden(snapshot))
+                if now == 0.0:
+                    await probe.call(port.address)
             parts = it.refresh().load_parts
         totals = port.plane.snapshot().totals
     finally:
@@ -108,9 +101,12 @@ async def test_a_real_probe_call_is_no_load(kind: PlaneKind, monkeypatch: pytest
 
 
 async def test_rates_are_unknown_in_the_first_report_and_what_is_here_is_not() -> None:
-    hub = SimpleNamespace(consumers=5, rooms={"r": 1}, players=dict.fromkeys("ab"), producers=dict.fromkeys("cde"))
-    with reporting(SimpleNamespace(plane=Counters(), heard={}), Counters(), clock=lambda: 0.0, hub=hub) as it:
-        it.sample()
+    with reporting(clock=lambda: 0.0) as (it, here):
+        here.consumers |= set(range(5))
+        here.rooms["r"] = SfuRoom("r")
+        here.players |= dict.fromkeys("ab", cast(Player, None))
+        here.producers |= dict.fromkeys(range(3), (cast(Player, None), "mic"))
+        it.sample(Counters().snapshot(), hidden=(0, 0))
         state = it.refresh()
     parts = state.load_parts
     assert (state.load, parts.egress_bps, parts.ingress_bps, parts.cpu) == (None, None, None, None)

@@ -38,7 +38,7 @@ class Owner:
 
 def links_to(*routers: str, count: int = 2) -> RouterLinks:
     metrics = SfuMetrics(CollectorRegistry(), version="v")
-    return RouterLinks(Owner(), routers=routers, count=count, metrics=metrics, rng=random.Random(1))
+    return RouterLinks(routers=routers, count=count, metrics=metrics, rng=random.Random(1))
 
 
 async def test_a_router_that_never_answers_holds_up_no_other() -> None:
@@ -48,7 +48,7 @@ async def test_a_router_that_never_answers_holds_up_no_other() -> None:
     sound = await LinkRouter().start()
     async with serve(dumb, "127.0.0.1", 0) as server:
         links = links_to(f"ws://127.0.0.1:{server.sockets[0].getsockname()[1]}", sound.url)
-        links.start()
+        links.start(Owner())
         await until(lambda: links.up == 1)
         links.send(CordonReport(state=STATE))
         await sound.wait(CordonReport)
@@ -59,7 +59,7 @@ async def test_a_router_that_never_answers_holds_up_no_other() -> None:
 async def test_a_router_that_reads_nothing_costs_only_its_own_reports() -> None:
     stuck, sound = await LinkRouter("stuck").start(), await LinkRouter("sound").start()
     links = links_to(stuck.url, sound.url)
-    links.start()
+    links.start(Owner())
     await until(lambda: links.up == 2 and bool(stuck.links))
     stuck.links[0].transport.pause_reading()
     big = SfuReport(state=pack_state(SfuState(address="x" * 60_000)))
@@ -80,7 +80,7 @@ async def test_a_router_that_reads_nothing_costs_only_its_own_reports() -> None:
 async def test_a_router_that_is_gone_is_replaced_by_another() -> None:
     routers = [await LinkRouter(f"router-{n}").start() for n in range(2)]
     links = links_to(*(router.url for router in routers), count=1)
-    links.start()
+    links.start(Owner())
     await until(lambda: links.up == 1)
     first = next(router for router in routers if router.links)
     other = next(router for router in routers if router is not first)
@@ -96,7 +96,7 @@ async def test_the_goodbye_waits_for_registered_but_not_for_ever() -> None:
     goodbye = Drained(report=DrainReport(sfu="s"), state=STATE)
     for router, answered in ((polite, True), (rude, False)):
         links = links_to(router.url)
-        links.start()
+        links.start(Owner())
         await until(lambda links=links: links.up == 1)  # type: ignore[misc]
         within_s = 20.0 if answered else 0.2
         assert await links.say_goodbye(goodbye, within_s=within_s) is answered
