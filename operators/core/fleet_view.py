@@ -1,4 +1,4 @@
-"""A fleet as `sluice status` shows it: from the records in Redis, sorted and told in plain words."""
+"""A fleet as `sluice status` shows it: from the records in Redis, sorted and in plain words."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class SfuRow(msgspec.Struct, frozen=True, kw_only=True):
     sfu: str
     status: str
     load: float | None
-    """None: it has not said; not the same as idle."""
+    """None: not reported, which is not the same as idle."""
     players: int | None
     producers: int | None
     consumers: int | None
