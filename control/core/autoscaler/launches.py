@@ -26,8 +26,7 @@ def carry_on_launch(it: TickProgress, world: World, settings: ScalingSettings, m
         return it.set(launch=_with_stages(launch, world))
     member = world.by_request(launch.request) or world.by_node(launch.node)
     if member is not None and not launch.node:
-        # The answer of the call that made it was lost: the pool has changed since the decision, so the cooldown starts
-        # again.
+        # Made by a call whose answer was lost: the pool has changed since the decision, so the cooldown starts again.
         it = it.set(cooldown_left_s=settings.cooldown_s)
     launch = _with_stages(_known_better(launch, member, moment), world)
     it = it.set(launch=launch)

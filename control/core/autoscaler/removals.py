@@ -130,8 +130,7 @@ class _Step:
         return self._keep(it.effect(*effects))
 
     def _end(self, it: TickProgress, member: Member, *, certain: bool) -> TickProgress:
-        """Told to end at each tick until it is gone: the last call may not have arrived, and repeating it does no
-        harm."""
+        """Told to end at each tick until it is gone: the last call may be lost, and repeating it does no harm."""
         if not certain:
             return self._keep(it)
         if self.removal.stage != RemovalStage.ENDING:

@@ -55,8 +55,7 @@ class NodeReport:
 
     @property
     def empty(self) -> bool:
-        """Certainly no player on it and nothing sent: all of these must be known, because unknown is not zero (A6,
-        A11)."""
+        """Certainly no player on it and nothing sent: all must be known, because unknown is not zero (A6, A11)."""
         state, parts = self.state, self.state.load_parts
         empty = state.players == 0 and state.consumers == 0 and state.producers == 0 and parts.streams == 0
         return self.fresh and not self.faults and empty and parts.egress_bps is not None and parts.egress_bps < 1
