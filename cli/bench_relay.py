@@ -24,9 +24,9 @@ _WORKLOAD_LIST = "\n\n".join(f"* `{one.name}` ({one.size}): {one.about}" for one
 app = App(
     name="relay",
     help="CPU per forwarded packet, delay, loss and memory of the data plane, at real sizes.",
-    help_epilogue="""An SFU's media port runs on one core, and on another a generator that stands for all publishers and
+    help_epilogue="""An SFU's media port runs on one core, and on another a generator that plays all publishers and
     subscribers, each with its own ICE, DTLS and SRTP. Leave the machine alone meanwhile, or run it as
-    `chrt -r 5 sluice bench …`. Workloads, and how many subscribers (or rooms) each has unless told:
+    `chrt -r 5 sluice bench …`. Workloads, and how many subscribers (or rooms) each has by default:
 
 """
     + _WORKLOAD_LIST
@@ -46,7 +46,7 @@ For example:
 
 
 class GeneratorMissing(SluiceError):
-    """The load generator is compiled code, and is not there."""
+    """The load generator, which is compiled code, is missing."""
 
     code = "generator-missing"
 

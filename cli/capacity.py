@@ -28,8 +28,8 @@ def capacity(*, settings: CapacitySettings = DEFAULT) -> int:
     0.1 % are lost, or the SFU uses more than 85 % of its core; a step that breaks is tried again before it counts.
     `stream_ceiling` is 80 % of where it broke, `egress_ceiling_mbps` 70 % of the network interface.
 
-    Leave the machine alone meanwhile, or put it before everybody else with `chrt -r 5`. What a stream costs depends
-    on what it carries: say what your players do.
+    Leave the machine alone meanwhile, or give it priority over other programs with `chrt -r 5`. What a stream costs
+    depends on what it carries: say what your players do.
 
         sluice capacity
 

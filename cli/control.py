@@ -16,7 +16,7 @@ _DEFAULT = ControlConfig()
 
 
 def control(config: ControlConfig = _DEFAULT, *, scaling: Path, dry_run: bool = False) -> None:
-    """Grow and shrink a pool of SFUs by what runs out: egress, forwarded streams, CPU.
+    """Grow and shrink a pool of SFUs by what runs out first: egress, forwarded streams or CPU.
 
     Several controllers may run; one leads at a time. Runs until SIGTERM or SIGINT, then gives up the lease and ends
     with status 0; nodes stay as they are. docs/autoscaling.md has every setting.

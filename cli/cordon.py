@@ -29,7 +29,7 @@ async def cordon(
     sfu
         Id of the SFU, as `sluice status` shows it.
     reason
-        Why; everybody who looks at the fleet sees it.
+        Why; it is shown to everyone who looks at the fleet.
     wait
         Wait until the SFU has followed; an SFU that does not is an error.
     json

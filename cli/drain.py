@@ -25,7 +25,7 @@ REPORT_WITHIN_S = 5.0
 
 
 class Remaining(msgspec.Struct, frozen=True, kw_only=True):
-    """A draining SFU and who is still on it."""
+    """A draining SFU and the players that are still on it."""
 
     sfu: StatusRow | None
     """None: it has ended."""
@@ -46,27 +46,27 @@ async def drain(
 ) -> None:
     """Cordon an SFU and let its process end once the last player has left; show who is still there and why.
 
-    Nobody is cut: players move when their own rule says so, and are asked to at `drain_max`. To order it, or to
-    stay until it has ended:
+    No player is cut: players move when their own rule says so, and are asked to at `drain_max`. To order it, or to
+    watch until it has ended:
 
         sluice drain sfu-1 --reason "release 7"
 
         sluice drain sfu-1 --watch
 
-    Run it again at any time to look: a drain that goes on is not changed by it. `sluice uncordon` takes it back.
+    Run it again at any time to look: that does not change a drain that goes on. `sluice uncordon` takes it back.
 
     Parameters
     ----------
     sfu
         Id of the SFU, as `sluice status` shows it.
     reason
-        Why; everybody who looks at the fleet sees it.
+        Why; it is shown to everyone who looks at the fleet.
     watch
         Follow live until the SFU has ended.
     wait
         Wait until the SFU has followed; an SFU that does not is an error.
     json
-        Print JSON; with `--watch` one document a change.
+        Print JSON; with `--watch` one document per change.
     """
     target, secret = find_target(where), known_secret(where)
     async with open_store(target) as store, aiohttp.ClientSession() as session:
@@ -100,7 +100,7 @@ async def _follow(
                 live.update(_table(now), refresh=True)
             await asyncio.sleep(LOOK_EVERY_S)
     if not json and not out.is_terminal:
-        out.line()  # what is shown live ends without one where it can't be drawn over
+        out.line()  # a live display that can't be drawn over ends without a line end
     report = await _report(store, sfu, before=before)
     if json:
         print_json(Remaining(sfu=None, players=[], report=report))
@@ -136,4 +136,4 @@ def _table(now: Remaining) -> Group:
     head = plain(f"{now.sfu.sfu} is {now.sfu.status}: {now.sfu.drain}")
     if now.players is None:
         return Group(head, "no router says who is on it: none answers, or they want the fleet's secret (SLUICE_SECRET)")
-    return Group(head, players_table(now.players) if now.players else "nobody is on it any more")
+    return Group(head, players_table(now.players) if now.players else "no player is on it any more")

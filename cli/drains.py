@@ -1,4 +1,4 @@
-"""`sluice drains`: what past drains came to (D10)."""
+"""`sluice drains`: results of past drains (D10)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from operators.shell.target import find_target
 
 
 async def drains(*, where: Where = HERE, last: int = 20, json: bool = False) -> None:
-    """List drain reports, newest first: how long, who was evicted, what was still forwarded at the end.
+    """List drain reports, newest first: how long each took, how many players were evicted, what was still forwarded at
+    the end.
 
     For example:
 

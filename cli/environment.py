@@ -13,8 +13,8 @@ every_setting = Env(PREFIX, command=False)
 
 
 class WhereOnly(Env):
-    """For operators' commands: only which fleet. Whom to end, and whether to ask, must stand on the command line: a
-    container's environment names an SFU and a version too."""
+    """For operators' commands: only which fleet. Which SFU to end, and whether to ask, must be given on the command
+    line: a container's environment names an SFU and a version too."""
 
     def __call__(self, app: App, commands: tuple[str, ...], arguments: ArgumentCollection) -> None:
         """Fill in what was not given as a flag."""

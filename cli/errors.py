@@ -6,7 +6,7 @@ from shared.errors import SluiceError
 
 
 class SystemRefused(SluiceError):
-    """What the operating system answered to a command that has no better words for it."""
+    """An error of the operating system that a command does not explain better."""
 
     code = "system-refused"
 

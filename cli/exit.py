@@ -1,4 +1,4 @@
-"""`sluice exit`: end cordoned SFUs now, whoever is on them (D8)."""
+"""`sluice exit`: end cordoned SFUs now, with the players that are on them (D8)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ GONE_WITHIN_S = 30.0
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Scope:
-    """Whom to end; exactly one of these."""
+    """Which SFUs to end; exactly one of these."""
 
     sfu: str = ""
     """One SFU, if it is cordoned."""
@@ -53,9 +53,9 @@ async def exit_(
     wait: bool = True,
     json: bool = False,
 ) -> None:
-    """End cordoned SFUs at once, with whoever is on them: players are told and rejoin elsewhere, with a gap.
+    """End cordoned SFUs at once, even with players on them: those are told and rejoin elsewhere, with a gap.
 
-    It touches only what is cordoned at this moment, never an SFU that is cordoned or started later:
+    It ends only SFUs that are cordoned at this moment, never one that is cordoned or started later:
 
         sluice exit --sfu sfu-1
 
@@ -93,11 +93,11 @@ async def exit_(
 
 
 def _confirm(sfus: list[str]) -> None:
-    """Ask at the terminal. Raises `BadSetting` where nobody can be asked, `Refused` for a no."""
+    """Ask at the terminal. Raises `BadSetting` without a terminal, `Refused` for a no."""
     if not sys.stdin.isatty():
         raise BadSetting(
-            setting="--yes", detail=f"this would end {', '.join(sfus)}; say --yes, because nobody can be asked here"
+            setting="--yes", detail=f"this would end {', '.join(sfus)}; give --yes, there is no terminal to ask at"
         )
-    answer = err.input(plain(f"End {', '.join(sfus)} now, whoever is on them? [y/N] "))
+    answer = err.input(plain(f"End {', '.join(sfus)} now, even with players on them? [y/N] "))
     if answer.strip().lower() not in ("y", "yes"):
         raise Refused("declined", "nothing was ended")

@@ -17,7 +17,8 @@ NOTHING = "not-placed"
 
 
 async def explain(who: str, /, *, where: Where = HERE, last: int = 5, json: bool = False) -> None:
-    """Tell why a room or a player is where it is: who was eligible, who was not and why, what decided; newest first.
+    """Tell why a room or a player is where it is: which SFUs were eligible, which were not and why, what decided;
+    newest first.
 
     For example:
 
@@ -30,7 +31,7 @@ async def explain(who: str, /, *, where: Where = HERE, last: int = 5, json: bool
     Parameters
     ----------
     who
-        A room, or a player: its identity, its session id, or, while it is there, the name that pages show.
+        A room, or a player: its identity, its session id or, while it is connected, the name that pages show.
     last
         How many placements.
     json
@@ -48,7 +49,7 @@ async def explain(who: str, /, *, where: Where = HERE, last: int = 5, json: bool
 async def told_of(store: Store, who: str, *, last: int) -> list[PlacementRecord]:
     """The last placements of the room of that name and of the player of that id, newest first.
 
-    When there is neither, those of the players who are shown by that name. Raises `Refused` when the history has none.
+    When there is neither, those of the players that are shown by that name. Raises `Refused` when the history has none.
     """
     of_room = await store.read_placements(last, room=who)
     of_player = await store.read_placements(last, player=who)
@@ -68,7 +69,7 @@ async def told_of(store: Store, who: str, *, last: int) -> list[PlacementRecord]
 
 
 async def _shown_as(store: Store, name: str) -> list[PlacementRecord]:
-    """The placements of all players of that name who are there: the history has no names, but the rooms have."""
+    """The placements of all connected players of that name: the history has no names, but the rooms have."""
     records = await store.read_placements(PLACEMENTS_KEPT)
     players: set[tuple[str, str]] = set()
     for room in dict.fromkeys(record.room for record in records):

@@ -9,6 +9,6 @@ MOST_LAST = 1_000_000
 
 
 def check_last(last: int) -> None:
-    """Raise `BadSetting` for a number that would show nothing whatever there is."""
+    """Raise `BadSetting` for a number that would never show anything."""
     if not 1 <= last <= MOST_LAST:
         raise BadSetting(setting="--last", detail=f"must be 1 to {MOST_LAST}")

@@ -37,28 +37,28 @@ COMMANDS = {
     "cordon": ("cli.cordon:cordon", "Take an SFU out of new placements; its calls go on."),
     "uncordon": ("cli.cordon:uncordon", "Let an SFU take new players again."),
     "drain": ("cli.drain:drain", "Cordon an SFU and let it end once its last player has left."),
-    "drains": ("cli.drains:drains", "List what past drains came to."),
+    "drains": ("cli.drains:drains", "List the results of past drains."),
     "explain": ("cli.explain:explain", "Tell why a room or a player is where it is."),
     "exit": ("cli.exit:exit_", "End cordoned SFUs now; their players rejoin elsewhere."),
     "token": ("cli.token:token", "Make a player's or an operator's token."),
     "scaling": ("cli.scaling:app", "Show what the autoscaler decided and why; check its settings."),
     "rehearse": ("cli.rehearse:app", "Drain, end, roll or scale a private fleet under talking bots."),
-    "bench": ("cli.bench:app", "Measure what this machine carries."),
-    "capacity": ("cli.capacity:capacity", "Find the streams that this machine holds."),
+    "bench": ("cli.bench:app", "Measure what this machine can carry."),
+    "capacity": ("cli.capacity:capacity", "Find how many streams this machine holds."),
     "demo": ("cli.demo:app", "Look at the fleet page with simulated SFUs."),
     "bots": ("client_sim.__main__:bots_command", "Run players that talk, move and measure gaps."),
     "control": ("cli.control:control", "Run a controller that grows and shrinks the fleet."),
     "router": ("router.command:router_command", "Run a router."),
     "sfu": ("sfu.command:sfu_command", "Run an SFU."),
 }
-"""Where each command is, and what the list of commands says of it."""
+"""Where each command is, and its line in the list of commands."""
 OPERATORS = {"status", "cordon", "uncordon", "drain", "drains", "explain", "exit"}
-"""Commands that act on a fleet somebody else runs."""
+"""Commands that act on a running fleet."""
 
 
 def make_app(asked: str = "") -> App:
-    """The command tree; no command's module is imported yet. The command that is `asked` for tells its own help page,
-    which the words for the list would otherwise stand in for."""
+    """The command tree; no command's module is imported yet. The command that is `asked` for shows its own help page;
+    otherwise its line in the list would be shown instead."""
     app = App(
         name="sluice",
         help=HELP,
@@ -78,7 +78,7 @@ def make_app(asked: str = "") -> App:
 
 def run(tokens: list[str]) -> int:
     """Run one command; its exit status. 1: it failed; 2: it was misused."""
-    logging.lastResort = logging.NullHandler()  # a command's error says it all; programs set up a log of their own
+    logging.lastResort = logging.NullHandler()  # a command's error is enough; programs set up a log of their own
     try:
         check_text(tokens)
         asked = next((token for token in tokens if not token.startswith("-")), "")
@@ -101,17 +101,17 @@ def run(tokens: list[str]) -> int:
 
 
 def check_text(tokens: list[str]) -> None:
-    """Raise `BadSetting` for bytes that are no UTF-8: they stand for no name that a fleet could know."""
+    """Raise `BadSetting` for bytes that are not UTF-8: no name in a fleet has them."""
     for token in tokens:
         if any("\ud800" <= each <= "\udfff" for each in token):
-            raise BadSetting(setting="arguments", detail=f"{visible(token)} is no UTF-8")
+            raise BadSetting(setting="arguments", detail=f"{visible(token)} is not UTF-8")
 
 
 def reader_is_gone() -> bool:
-    """Nobody reads our output any more, as after `sluice ... | head`."""
+    """The reader of our output has gone away, as after `sluice ... | head`."""
     poll = select.poll()
     poll.register(1, 0)
-    return bool(poll.poll(0))  # an error of the pipe is told unasked
+    return bool(poll.poll(0))  # poll tells an error of the pipe unasked
 
 
 def main() -> None:

@@ -14,7 +14,7 @@ from shared.errors import SluiceError
 from shared.logs import visible
 
 PIPED_WIDTH = 160
-"""Columns of a table that goes to a file or a pipe, where nobody says how wide the paper is."""
+"""Columns of a table that goes to a file or a pipe, which have no width."""
 out = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else PIPED_WIDTH)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
 
@@ -27,7 +27,7 @@ def print_json(value: Any) -> None:
 
 
 def plain(text: str, style: str = "") -> Text:
-    """What others wrote, as it is: no markup, no control characters."""
+    """Text from others, shown literally: no markup, no control characters."""
     return Text(visible(text), style=style)
 
 

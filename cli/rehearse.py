@@ -1,4 +1,4 @@
-"""`sluice rehearse drain|exit|roll|scale`: a private fleet of bots goes through it, and what they felt is reported."""
+"""`sluice rehearse drain|exit|roll|scale`: a private fleet of bots goes through it and reports what they notice."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from rehearse.shell.scale.rehearsal import rehearse_scale
 
 app = App(
     name="rehearse",
-    help="""Start a private fleet, fill it with talking bots, end SFUs under them, and report what they felt.
+    help="""Start a private fleet, fill it with talking bots, end SFUs under them, and report what they saw and heard.
 
-The exit status is 1 when anybody was cut: evicted, never told, left behind, a failed connection, or silence or a frozen
+The exit status is 1 when a bot was cut: evicted, never told, left behind, a failed connection, or silence or a frozen
 picture beyond the bounds (40 ms of audio, two frame times of video).
 
     sluice rehearse drain
@@ -33,14 +33,14 @@ picture beyond the bounds (40 ms of audio, two frame times of video).
 
     sluice rehearse exit --server /usr/bin/redis-server
 
-`scale` lets an autoscaler add an SFU and take one out, and checks the whole of it.
+`scale` lets an autoscaler add an SFU and take one out, and checks every step.
 """,
 )
 
 
 @app.command
 async def drain(*, size: FleetSize = SMALL, crowd: CrowdSize = TWELVE, json: bool = False) -> int:
-    """SIGTERM to the SFU with the most players: everybody moves, and it ends.
+    """SIGTERM to the SFU with the most players: all of them move, and it ends.
 
     Parameters
     ----------
@@ -86,21 +86,21 @@ async def scale(
     """Let the load grow until a node is launched, and shrink until one is drained and ended. Takes about a minute.
 
     A private fleet of `--sfus` SFUs in a pool of processes, scaled by a controller with its usual rules (hot in 4 of 5
-    ticks, quiet in 20), but ticks of a second and room for 16 forwarded streams a node:
+    ticks, quiet in 20), but with ticks of a second and a ceiling of 16 forwarded streams per node:
 
-    1. A pair of bots opens a room on each node: a quarter of what it holds.
+    1. A pair of bots opens a room on each node: a quarter of its ceiling.
 
     2. A third one joins each room: three quarters, which is hot. After 4 hot ticks a node is launched; it comes up,
        proves itself, becomes capacity and gets its first room.
 
-    3. The third ones leave. After 20 quiet ticks the node with the fewest streams is cordoned. One of its pair moves,
+    3. The third bots leave. After 20 quiet ticks the node with the fewest streams is cordoned. One of its bots moves,
        the other is in a conversation and stays; new players are placed elsewhere.
 
     4. The conversation ends, the last player moves, and the node, which sends nothing any more, is ended.
 
-    The exit status is 1 when anything of that is not as it must be: the log lines and the audit in this order, no
-    failed connection, nobody cut, no gap beyond the bounds, nothing sent at the end. The ticks are also decided again
-    by their CPU column alone, which must have changed nothing: it is not CPU that runs out.
+    The exit status is 1 when one of these does not hold: the log lines and the audit in this order, no failed
+    connection, no player cut, no gap beyond the bounds, nothing sent at the end. The ticks are also decided again by
+    their CPU column alone, which must change nothing: CPU is not what runs out.
 
         sluice rehearse scale
 
@@ -111,7 +111,7 @@ async def scale(
     Parameters
     ----------
     tick_s
-        Seconds of the autoscaler's tick, which is 30 s in earnest; the cooldown is compressed with it.
+        Seconds of the autoscaler's tick, which is 30 s in production; the cooldown is compressed with it.
     seed
         Seed of everything that is drawn.
     plot

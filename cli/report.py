@@ -31,7 +31,7 @@ def report_table(report: RehearsalReport) -> RenderableType:
         table.add_row(name, value)
     who = f"{report.kind}: {report.bots} bots in {report.rooms} rooms, {report.sfus} SFUs, {report.routers} routers"
     verdict = (
-        ["[bold green]nobody was cut[/bold green]"] if report.passed else ["[bold red]cut[/bold red]", *report.cut]
+        ["[bold green]no player was cut[/bold green]"] if report.passed else ["[bold red]cut[/bold red]", *report.cut]
     )
     if hint := advice(report):
         verdict.append(f"[dim]{hint}[/dim]")

@@ -27,7 +27,7 @@ MARKED = {
 }
 """Events that the picture marks."""
 NEAR_S = 2.5
-"""Marks nearer to each other share one label's height."""
+"""Marks that are nearer to each other get labels at different heights."""
 
 
 def plot_scale(report: ScaleReport) -> Figure:
@@ -36,7 +36,7 @@ def plot_scale(report: ScaleReport) -> Figure:
     events, load, nodes = figure.subplots(3, 1, sharex=True, height_ratios=(0.7, 3, 1.2))
     figure.suptitle(
         f"{report.nodes} SFUs and one more, {report.bots} bots, a tick is {report.tick_s:g} s: "
-        + ("scaled out and in, nobody was cut" if report.passed else report.broken[0])
+        + ("scaled out and in, no player was cut" if report.passed else report.broken[0])
     )
     _events(events, report)
     _load(load, report)
@@ -104,5 +104,5 @@ def _dress(axes: Axes, label: str) -> None:
 
 
 def _known(values: list[float | None]) -> list[float]:
-    """Unknown is a hole in the line."""
+    """Unknown values leave a hole in the line."""
     return [float("nan") if value is None else value for value in values]

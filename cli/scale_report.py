@@ -20,7 +20,7 @@ def scale_report(report: ScaleReport) -> RenderableType:
     who = f"scale: {report.bots} bots, {report.nodes} SFUs and one more, {report.routers} routers"
     first = "" if report.passed else report.broken[0]
     verdict = (
-        "[bold green]scaled out and in, and nobody was cut[/bold green]"
+        "[bold green]scaled out and in, and no player was cut[/bold green]"
         if report.passed
         else f"[bold red]not kept[/bold red] {escape(first)}\n[dim]logs are in {report.logs}[/dim]"
     )
@@ -54,14 +54,14 @@ def _timeline(report: ScaleReport) -> RenderableType:
 
 
 def _worth(ticks: list[TickRow]) -> list[TickRow]:
-    """The ticks that tell something: what changed since the one before, and the last of each stretch."""
+    """The ticks worth showing: those that differ from the one before, and the last of each stretch."""
     after = [*ticks[1:], None]
     before = [None, *ticks[:-1]]
     return [row for row, a, b in zip(ticks, before, after, strict=True) if not (_alike(row, a) and _alike(row, b))]
 
 
 def _alike(row: TickRow, other: TickRow | None) -> bool:
-    """Nothing but the time and small figures differ, and no streak grows."""
+    """Only the time and small figures differ, and no streak grows."""
     if other is None:
         return False
     same = ("capacity", "warming", "unknown", "draining", "hits", "action")

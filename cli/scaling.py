@@ -117,7 +117,7 @@ def records_table(records: tuple[ScalingRecord, ...]) -> Table:
 def _when(at: float) -> str:
     try:
         return datetime.fromtimestamp(at, UTC).strftime("%m-%d %H:%M:%S")
-    except (ValueError, OverflowError, OSError):  # whoever wrote this record had no clock of ours
+    except (ValueError, OverflowError, OSError):  # no time of Redis' clock
         return "?"
 
 

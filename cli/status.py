@@ -1,4 +1,4 @@
-"""`sluice status`: the fleet as Redis tells it."""
+"""`sluice status`: the fleet as it is in Redis."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def status(*, where: Where = HERE, json: bool = False, watch: bool = False
     Parameters
     ----------
     json
-        Print one JSON document; with `--watch` one a second.
+        Print one JSON document; with `--watch` one per second.
     watch
         Go on until Ctrl-C.
     """

@@ -36,7 +36,7 @@ PASSED_OVER = {
     "unknown-sfu": "gone",
     "unknown-status": "in a status of a newer release",
 }
-"""Reasons that are not plain by themselves."""
+"""Reasons that need more words."""
 ASKED = {
     "join": "joined",
     "resume": "resumed its session",
@@ -78,7 +78,7 @@ def _headline(record: PlacementRecord) -> Text:
 def _when(at: float) -> str:
     try:
         return f"{datetime.fromtimestamp(at):%H:%M:%S}"
-    except (ValueError, OverflowError, OSError):  # whoever wrote this record had no clock of ours
+    except (ValueError, OverflowError, OSError):  # no time of Redis' clock
         return "--:--:--"
 
 

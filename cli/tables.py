@@ -1,4 +1,4 @@
-"""Tables for people: the fleet, who is on an SFU, drain reports."""
+"""Tables for people: the fleet, the players on an SFU, drain reports."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def fleet_table(view: FleetView) -> RenderableType:
 
 
 def players_table(players: Sequence[dict[str, Any]]) -> RenderableType:
-    """Who is on an SFU, and what each one's rule said."""
+    """The players on an SFU, and what the rule of each said."""
     table = _table("player", "room", "why it is still here")
     for player in players:
         name = str(player.get("name") or player.get("identity") or player.get("player"))

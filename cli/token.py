@@ -15,7 +15,7 @@ from shared.errors import BadSetting
 from shared.tokens import MAX_NAME, OperatorClaims, PlayerClaims, issue
 
 MOST_TTL_S = 10 * 365 * 86_400.0
-"""Longer than any secret should be kept, and well within what a date can be."""
+"""Longer than any secret should be kept, and well within the range of dates."""
 
 
 @Parameter(name="*")
@@ -38,7 +38,7 @@ class TokenSettings:
     cell: str = ""
     """Cell whose SFUs are preferred for the player; empty: none in particular."""
     ttl_s: float = 86_400.0
-    """How long it is good [s]."""
+    """How long it is valid [s]."""
 
 
 def token(

@@ -57,7 +57,7 @@ async def up(
         sluice up --scaling scaling.toml --bots 20
 
     The programs' own settings (docs/drain.md) come from SLUICE_… in the environment, for instance
-    `SLUICE_DRAIN_MAX_S=60 sluice up`. With `--scaling` those of SFUs come from the file's `[pool]` table.
+    `SLUICE_DRAIN_MAX_S=60 sluice up`. With `--scaling` the settings of SFUs come from the file's `[pool]` table.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ def check(size: FleetSize, *, bots: int, fleet: str, port: int, where: Path) -> 
 
 
 def spec_of(size: FleetSize, *, fleet: str, port: int) -> FleetSpec:
-    """What to start. The page makes its own tokens: this is a fleet for trying things."""
+    """What to start. The page makes its own tokens, because this fleet is for trial."""
     return FleetSpec(
         routers=size.routers,
         sfus=size.sfus,
@@ -143,12 +143,12 @@ def run_file(fleet: Fleet) -> runfiles.RunFile:
 
 
 def notes(fleet: Fleet, size: FleetSize, pool: ProcessPool | None = None) -> list[str]:
-    """What is worth knowing of a fleet that has just started."""
+    """What to know about a fleet that has just started."""
     lines = [f"page  [bold]{fleet.page}[/bold]", f"logs  {fleet.logs}", "end   Ctrl-C"]
     if pool is not None:  # its nodes can outlive this fleet's controller, so their logs are with the pool
         lines.insert(2, f"      {pool.logs} for the SFUs of pool {pool.name}, until they end")
     if not ipaddress.ip_address(size.host).is_loopback:
-        lines.append("[yellow]open to the network: the page gives a token to whoever asks[/yellow]")
+        lines.append("[yellow]open to the network: the page gives a token to anyone who asks[/yellow]")
     return lines
 
 

@@ -13,7 +13,7 @@ from shared.errors import BadSetting
 
 
 def default_controller_id() -> str:
-    """The host's name and a few random characters: unique without anybody choosing it."""
+    """The host's name and a few random characters: unique without being chosen by hand."""
     return f"{socket.gethostname().split('.')[0][:40]}-{secrets.token_hex(3)}"
 
 

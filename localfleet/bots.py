@@ -1,4 +1,4 @@
-"""Bots as a child process: how they are told whom to play."""
+"""Bots as a child process, and the flags that say which players they are."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ class FleetSize:
 
 
 SMALL = FleetSize()
-"""Two routers and three SFUs: the least that shows everything."""
+"""Two routers and three SFUs: the smallest fleet that shows everything."""
 
 
 @Parameter(name="*")

@@ -106,7 +106,7 @@ class Fleet:
         await asyncio.gather(*(self.wait_placeable(name) for name in self.sfus))
 
     async def stop(self) -> None:
-        """End everything that still runs: bots first, so that their farewells are heard, then SFUs, routers, Redis."""
+        """End everything that still runs: bots first, so that their `leave` is heard, then SFUs, routers, Redis."""
         await _each(child.stop(within_s=5.0) for child in self.others.values())
         for program in self.sfus.values():
             # An SFU that is asked to end by SIGTERM would first drain; we have no time for that.
@@ -206,7 +206,7 @@ class Fleet:
     async def start_other(
         self, name: str, command: list[str], *, piped: bool = False, env: dict[str, str] | None = None
     ) -> Child:
-        """A program beside the fleet (bots), ended with it."""
+        """A further program (bots) that ends with the fleet."""
         child = await start(name, command, logs=self.logs, env={**self._env(), **(env or {})}, piped=piped)
         self.others[name] = child
         return child
@@ -272,7 +272,7 @@ class Fleet:
 
 
 async def _each(waits: Any) -> None:
-    """Await all, whatever becomes of each."""
+    """Await all, even when some fail."""
     pending: list[Awaitable[Any]] = list(waits)
     with contextlib.suppress(asyncio.CancelledError):
         await asyncio.gather(*pending, return_exceptions=True)

@@ -1,4 +1,4 @@
-"""One program of ours as a child: how it is started, and how one knows that it is ready."""
+"""One program of ours as a child: how it is started, and how we know that it is ready."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ class Program:
 
 
 def ended_early(child: Child) -> FleetFailed:
-    """The error about a program that did not come up; its log tells why."""
+    """The error about a program that did not come up; its log says why."""
     detail = f"ended with status {child.exit_code} while starting"
     if child.exit_code == MISUSED:
-        detail += ", which is a setting that can't be used: its own words are above; is there a SLUICE_… for it?"
+        detail += ", a setting that can't be used: its own message is above; is there a SLUICE_… for it?"
     return FleetFailed(program=child.name, detail=detail, log=child.tail())
 
 

@@ -37,7 +37,7 @@ class RunFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def write(run: RunFile, *, where: Path) -> Path:
-    """Write the run file, readable by its owner only; whoever reads sees the old or the new one, never half."""
+    """Write the run file, readable by its owner only; a reader sees the old or the new one, never half."""
     where.mkdir(parents=True, exist_ok=True, mode=0o700)
     path = where / f"{run.fleet}.json"
     draft = where / f".{run.fleet}.{os.getpid()}.tmp"

@@ -25,7 +25,7 @@ LOOK_AT_POOL_EVERY_S = 1.0
 
 
 def local_settings(path: Path) -> ScalingSettings:
-    """The settings, which must be for a process pool: a local fleet has nothing else. Raises `BadSetting`."""
+    """The settings, which must be for a process pool: a local fleet has no other. Raises `BadSetting`."""
     settings = load_settings(path)
     if not isinstance(read_pool(settings.pool), ProcessPoolSettings):
         raise BadSetting(setting="--scaling", detail="a fleet on this machine needs a pool of kind 'process'")
@@ -100,7 +100,7 @@ class ScaledFleet:
     async def _check_pool(self) -> None:
         for node in (await self._pool.list()).nodes:
             if node.phase is NodePhase.FAILED:
-                detail = f"{node.detail.partition(':')[0]} while starting: its own words are above"
+                detail = f"{node.detail.partition(':')[0]} while starting: its own message is above"
                 raise FleetFailed(program=node.node, detail=detail, log=self._pool.last_lines(node.node))
 
 

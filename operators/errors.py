@@ -6,7 +6,7 @@ from shared.errors import SluiceError
 
 
 class NotApplied(SluiceError):
-    """An operator's command is in Redis, but nobody has applied it in time."""
+    """An operator's command is in Redis, but was not applied in time."""
 
     code = "not-applied"
 

@@ -1,4 +1,4 @@
-"""Drains one SFU of a composed fleet with `docker stop`, while bots of ours talk, and reports what they felt.
+"""Drains one SFU of a composed fleet with `docker stop`, while bots talk, and reports what they saw and heard.
 
 The bots run in a container on the host's network, from the image under test. Used by `scripts/test-compose.sh`.
 """
@@ -32,11 +32,11 @@ SFUS = ("sfu-1", "sfu-2", "sfu-3")
 UP_WITHIN_S = 120.0
 CALM_S = 3.0
 THROUGH_DOCKER = Bounds(audio_ms=100.0, video_frames=3.0)
-"""Each packet passes Docker's proxy process twice, which waits for a core like everybody else."""
+"""Each packet passes Docker's proxy process twice, which has to wait for a core like every process."""
 
 
 class Bots:
-    """Bots in a container, listened to."""
+    """Bots in a container, whose output is read."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self.process = process
@@ -61,7 +61,7 @@ class Bots:
 
 
 async def docker(*arguments: str) -> str:
-    """What a docker command prints. Raises `FleetFailed` with what it complains of."""
+    """What a docker command prints. Raises `FleetFailed` with its error."""
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec("docker", *arguments, stdout=pipe, stderr=pipe)
     printed, complaint = await process.communicate()
@@ -112,7 +112,7 @@ async def drain_report(session: aiohttp.ClientSession, sfu: str) -> DrainReport 
 
 
 async def run(project: str, image: str, secret: str, size: int) -> bool:
-    """The whole story; whether nobody was cut."""
+    """The whole test; True when no player was cut."""
     began = time.monotonic()
     async with aiohttp.ClientSession() as session:
         while not await fleet_is_up(session):

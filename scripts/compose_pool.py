@@ -1,4 +1,4 @@
-"""Takes a real Docker engine through what an autoscaler asks of a pool of containers: launch, look, end, tidy up.
+"""Tests on a real Docker engine what an autoscaler asks of a pool of containers: launch, list, end, clean up.
 
 The routers are those of a composed fleet. Used by `scripts/test-compose.sh`.
 """
@@ -30,7 +30,7 @@ WITHIN_S = 60.0
 
 
 async def until(holds: Callable[[], Awaitable[bool]], what: str) -> None:
-    """Raises `FleetFailed` when it does not come about."""
+    """Raises `FleetFailed` when it does not happen in time."""
     give_up = time.monotonic() + WITHIN_S
     while not await holds():
         if time.monotonic() > give_up:
@@ -47,7 +47,7 @@ def demand(holds: bool, what: str) -> None:
 
 
 async def run(project: str, image: str, secret: str) -> None:
-    """The whole story; raises what goes wrong."""
+    """The whole test; raises an error when something goes wrong."""
     settings = DockerPoolSettings(
         name="sfu",
         image=image,
@@ -105,7 +105,7 @@ async def named(node: str) -> str:
 
 
 async def refused(settings: DockerPoolSettings, environ: dict[str, str]) -> None:
-    """What can't be done is an error."""
+    """Impossible requests are errors."""
     await fails(
         "an image that is not there",
         replace(settings, image="sluice:there-is-none"),
@@ -121,7 +121,7 @@ async def fails(
     what: str, settings: DockerPoolSettings, environ: dict[str, str], call: Callable[[DockerPool], Awaitable[object]]
 ) -> None:
     """Raises `FleetFailed` unless the call raises `PoolError`."""
-    pool = DockerPool(settings, fleet="nobody", environ=environ)
+    pool = DockerPool(settings, fleet="none", environ=environ)
     try:
         await call(pool)
     except PoolError as error:

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Measures this machine with `sluice capacity` and puts file, plot and their text into docs/autoscaling.md.
-# SLUICE: how it is run, `.venv/bin/sluice` unless told; further arguments go to `sluice capacity`.
+# SLUICE: the command, by default `.venv/bin/sluice`; further arguments go to `sluice capacity`.
 set -eu
 cd "$(dirname "$0")/.."
 sluice=${SLUICE:-.venv/bin/sluice}

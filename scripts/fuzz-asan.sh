@@ -20,7 +20,7 @@ suffix=$("$python" -c 'import sysconfig; print(sysconfig.get_config_var("EXT_SUF
 include=$("$python" -c 'import sysconfig; print(sysconfig.get_path("include"))')
 cc -shared -fPIC -O1 -g -fno-omit-frame-pointer -fsanitize=address -fno-strict-aliasing -w "-I$include" \
     compiled.c -o "sfu/plane/compiled$suffix"
-# Python keeps much until its end, which is no leak; its own allocator would hide what lies in its arenas.
+# Python keeps much until its end, which is no leak; its own allocator would hide errors within its arenas.
 export ASAN_OPTIONS=detect_leaks=0 PYTHONMALLOC=malloc LD_PRELOAD="$(cc -print-file-name=libasan.so)"
 cat >sanitized.py <<'PYTHON'
 import os
@@ -42,7 +42,7 @@ sys.exit(pytest.main(sys.argv[2:]))
 PYTHON
 "$python" sanitized.py fuzz "$@"
 # What was freed is kept from use for a while, so resident memory says nothing here. Paths of fragments and long runs are
-# another process' in a network namespace. A report goes past Python to the standard error, which must not be kept from us.
+# another process' in a network namespace. A report goes past Python to standard error, which pytest must not capture.
 PYTHONPATH=$work "$python" sanitized.py tests -q -p no:cacheprovider --capture=sys \
     tests/sfu/plane/test_thread.py tests/sfu/plane/test_narrow_path.py \
     --deselect tests/sfu/plane/test_thread.py::test_peers_that_are_gone_leave_no_memory_behind

@@ -57,6 +57,6 @@ export SLUICE_SECRET SLUICE_BOTS=2 SLUICE_GRACE_S=300 SLUICE_DRAIN_MAX_S=200
 say "bringing the fleet up"
 compose up -d --no-build >"$work/up.log" 2>&1 || { cat "$work/up.log" >&2; exit 1; }
 PYTHONPATH=. "$VENV/bin/python" scripts/compose_drain.py --project "$PROJECT" --image "sluice:$SLUICE_IMAGE" --secret "$SLUICE_SECRET" --bots "$BOTS"
-say "a pool of containers beside it"
+say "a pool of containers in addition"
 "$VENV/bin/pip" install -qq --no-index --find-links "$work/context/wheels" aiodocker
 PYTHONPATH=. "$VENV/bin/python" -m scripts.compose_pool --project "$PROJECT" --image "sluice:$SLUICE_IMAGE" --secret "$SLUICE_SECRET"

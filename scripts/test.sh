@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs the tests: `test.sh VENV [PYTEST ARGUMENTS]`. Adds Chromium and the other WebRTC stacks they meet where it may.
+# Runs the tests: `test.sh VENV [PYTEST ARGUMENTS]`. Installs Chromium and the other WebRTC stacks for them where it may.
 set -eu
 venv=$1
 shift

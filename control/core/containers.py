@@ -14,7 +14,8 @@ from control.core.pool import NodePhase, Oddity, OddKind, PoolNode
 from control.core.pool_settings import DockerPoolSettings
 
 NODE, REQUEST, PORT, HTTP_PORT = "io.sluice.node", "io.sluice.request", "io.sluice.port", "io.sluice.http_port"
-"""Labels beside those of the fleet and the pool. The last is where its metrics are, in the container's network."""
+"""Labels in addition to those of the fleet and the pool. The last one is the port of its metrics, in the container's
+network."""
 _EXITED = re.compile(r"Exited \((\d+)\)")
 _PHASES = {
     "created": NodePhase.STARTING,
@@ -23,7 +24,7 @@ _PHASES = {
     "paused": NodePhase.RUNNING,
     "removing": NodePhase.ENDING,
 }
-"""By Docker's word; `exited` and `dead` are FAILED."""
+"""By Docker's state; `exited` and `dead` are FAILED."""
 
 
 class Container(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,7 +34,7 @@ class Container(msgspec.Struct, frozen=True, kw_only=True):
     node: str
     request: str = ""
     state: str = ""
-    """Docker's word: created, running, paused, restarting, removing, exited, dead."""
+    """Docker's state: created, running, paused, restarting, removing, exited, dead."""
     exit_status: int | None = None
     labels: Mapping[str, str] = {}
 
@@ -55,7 +56,7 @@ class Containers:
     ours: tuple[Container, ...]
     odd: tuple[Oddity, ...]
     complete: bool
-    """False when one is ours and nobody can say which node it is."""
+    """False when one has our labels but does not say which node it is."""
 
 
 def read_containers(answer: Any, *, labels: Mapping[str, str]) -> Containers:
@@ -120,7 +121,7 @@ def container_config(
         "Env": [f"{name}={value}" for name, value in environ.items()],
         "Labels": dict(labels),
         "StopSignal": "SIGTERM",
-        # For whoever stops it by hand, and for the daemon's own end: the same grace as ours.
+        # When it is stopped by hand, or the daemon ends: the same grace as ours.
         "StopTimeout": round(settings.stop_grace_s),
         "ExposedPorts": {name: {} for name in opened},
         "HostConfig": {

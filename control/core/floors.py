@@ -1,4 +1,4 @@
-"""Scheduled floors: at known hours the pool keeps more nodes than `min_nodes`, before anybody needs them."""
+"""Scheduled floors: at known hours the pool keeps more nodes than `min_nodes`, before they are needed."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ class ContainerReason(_Part, frozen=True, kw_only=True):
 
 
 class Running(_Part, frozen=True, kw_only=True):
-    """That a container runs."""
+    """Present while a container runs."""
 
 
 class ContainerState(_Part, frozen=True, kw_only=True):
@@ -100,7 +100,7 @@ class Condition(_Part, frozen=True, kw_only=True):
 
 
 class PodStatus(_Part, frozen=True, kw_only=True):
-    """How a pod is."""
+    """The state of a pod."""
 
     phase: str = ""
     reason: str = ""
@@ -110,7 +110,7 @@ class PodStatus(_Part, frozen=True, kw_only=True):
 
 
 class PodSpec(_Part, frozen=True, kw_only=True):
-    """What a pod is to be."""
+    """The wanted state of a pod."""
 
     node_name: str = ""
 
@@ -139,7 +139,7 @@ class Pod(_Part, frozen=True, kw_only=True):
 
     @property
     def ready(self) -> bool:
-        """Its probes say so."""
+        """Its probes succeed."""
         return any(each.type == "Ready" and each.status == "True" for each in self.status.conditions or ())
 
     @property
@@ -155,7 +155,7 @@ class ListMeta(_Part, frozen=True, kw_only=True):
 
 
 class PodPage(_Part, frozen=True, kw_only=True):
-    """One answer of a list. `kind` and `items` have no default: an empty object is no empty list."""
+    """One answer of a list. `kind` and `items` have no default: an empty object is not an empty list."""
 
     kind: str
     items: list[Pod] | None
@@ -170,7 +170,7 @@ class Selector(_Part, frozen=True, kw_only=True):
 
 
 class DeploymentSpec(_Part, frozen=True, kw_only=True):
-    """What a Deployment is to be."""
+    """The wanted state of a Deployment."""
 
     selector: Selector
     replicas: int = 1
@@ -207,7 +207,7 @@ def note_of(request: str, *, replicas: int, pods: Sequence[Pod]) -> LaunchNote:
 
 
 def read_note(deployment: Deployment) -> LaunchNote | None:
-    """The last launch; None when there is none, or what stands there is none."""
+    """The last launch; None when there is none, or when the note can't be read."""
     try:
         return msgspec.json.decode(deployment.metadata.annotation(LAUNCH) or "null", type=LaunchNote | None)
     except msgspec.DecodeError:
@@ -215,13 +215,13 @@ def read_note(deployment: Deployment) -> LaunchNote | None:
 
 
 def lowered_for(deployment: Deployment, pods: Sequence[Pod]) -> list[str]:
-    """The pods that replicas were lowered for already and that run on: another was taken in their place."""
+    """The pods that replicas were lowered for already and that still run: another pod was taken instead."""
     names = deployment.metadata.annotation(LOWERED).split(",")
     return [pod.name for pod in pods if pod.active and pod.name in names]
 
 
 def unclaimed(note: LaunchNote | None, pods: Sequence[Pod]) -> Pod | None:
-    """The pod that the last launch has made and that does not say so yet."""
+    """The pod that the last launch has made and that is not marked with it yet."""
     if note is None or any(pod.metadata.annotation(REQUEST) == note.request for pod in pods):
         return None
     new = [pod for pod in pods if pod.active and not pod.metadata.annotation(REQUEST) and note.is_new(pod)]
@@ -276,10 +276,10 @@ def node_of(pod: Pod, *, request: str = "") -> PoolNode:
 def phase_of(pod: Pod) -> tuple[NodePhase, str]:
     """How far it has come, and why when it goes no further.
 
-    FAILED is for a pod that Kubernetes has given up (`Failed`, evicted): it is no replica any more. A container that
-    can't be started is tried again for ever, and what keeps it is mostly not the pod's own fault: a registry, DNS, a
-    Secret that is put right a minute later. Such a pod is STARTING. Were it FAILED, the sweep would take a replica for
-    each pod of a pool that the same mistake keeps down. A container beside an SFU that runs says nothing of the SFU.
+    FAILED is for a pod that Kubernetes has given up (`Failed`, evicted): it is no longer a replica. A container that
+    can't be started is tried again for ever, and the cause is mostly not the pod's own: a registry, DNS, a Secret that
+    is put right a minute later. Such a pod is STARTING. If it were FAILED, the removal of failed nodes would take a
+    replica for each pod that the same mistake keeps down. Other containers say nothing about an SFU that runs.
     """
     status = pod.status
     if pod.going:
@@ -298,7 +298,7 @@ def phase_of(pod: Pod) -> tuple[NodePhase, str]:
 def in_the_way(victim: Pod, pods: Sequence[Pod]) -> str:
     """Why lowering the replicas might take another pod than the victim; empty when it will not.
 
-    A ReplicaSet first takes pods without a machine, then those not running, then those not ready, and only then does
+    A ReplicaSet first removes pods without a machine, then those not running, then those not ready, and only then does
     it look at the deletion cost. During a rollout there are two ReplicaSets, and the Deployment shrinks either.
     """
     active = [pod for pod in pods if pod.active]

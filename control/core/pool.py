@@ -1,7 +1,8 @@
 """Where an autoscaler's nodes come from (A8): the interface behind which processes, containers and pods are alike.
 
 A pool knows nodes by names of its own and says which SFU each one runs. It never decides: it lists, launches the node
-that a request asks for, and ends the node it is told to. What it can't find out it raises: "no nodes" is never a guess.
+that a request asks for, and ends the node it is told to. If it can't find something out it raises an error: "no nodes"
+is never a guess.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Protocol
 
 
 class NodePhase(StrEnum):
-    """How far a node has come, as its pool sees it. Whether it is capacity is the SFU's own word (A5)."""
+    """How far a node has come, as its pool sees it. Whether it is capacity depends on the SFU's own report (A5)."""
 
     STARTING = "starting"
     """Asked for; nothing runs yet."""
@@ -23,7 +24,7 @@ class NodePhase(StrEnum):
     ENDING = "ending"
     """Told to end; still there."""
     FAILED = "failed"
-    """Ended by itself, or can't start; `detail` says why. It stays listed until it is terminated."""
+    """Ended without being told to, or can't start; `detail` says why. It stays listed until it is terminated."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,12 +43,12 @@ class PoolNode:
 
 
 class OddKind(StrEnum):
-    """What a pool may list that nobody should act on."""
+    """Entries of a listing that must not be acted on."""
 
     TWICE = "twice"
     """Two nodes of one name, or two nodes that run one SFU."""
     STRANGER = "stranger"
-    """Something in our place that is not ours: no mark of this pool, or a mark that can't be read."""
+    """An object among ours that is not ours: without a mark of this pool, or with a mark that can't be read."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -67,7 +68,7 @@ class Listing:
     complete: bool = True
     """False when a part could not be read: a node that is missing then is unknown, not gone (invariant 4)."""
     oddities: tuple[Oddity, ...] = ()
-    """What was listed and left out of `nodes`."""
+    """Entries that were listed and left out of `nodes`."""
 
 
 class Pool(Protocol):
@@ -77,16 +78,16 @@ class Pool(Protocol):
     name: str
 
     async def list(self) -> Listing:
-        """Every node of this pool, ended ones that nobody cleaned up included."""
+        """Every node of this pool, with ended ones that were not cleaned up."""
 
     async def launch(self, request: str) -> PoolNode:
         """Bring up one node for this request; the node it already made, when the request was made before (A7)."""
 
     async def prefer_victim(self, node: str) -> None:
-        """Tell the platform that this is the node to lose, where it has a say of its own."""
+        """Tell the platform that this is the node to lose, where the platform chooses."""
 
     async def terminate(self, node: str) -> None:
-        """End a node: SIGTERM, which an SFU without players follows at once. A node that is gone is no error."""
+        """End a node: SIGTERM, on which an SFU without players exits at once. A node that is gone is not an error."""
 
     async def close(self) -> None:
         """Let go of connections; nodes stay as they are."""
@@ -95,8 +96,8 @@ class Pool(Protocol):
 def without_oddities(nodes: Iterable[PoolNode], *, complete: bool = True, odd: Iterable[Oddity] = ()) -> Listing:
     """A listing in which every name and every SFU occurs once.
 
-    Of two nodes that claim one name or one SFU neither can be told for the right one, so both are left out and the
-    listing is incomplete: nobody may conclude that they are gone.
+    Of two nodes that claim one name or one SFU it can't be known which is the right one, so both are left out and the
+    listing is incomplete: a caller must not conclude that they are gone.
     """
     nodes, oddities = list(nodes), list(odd)
     doubled = _repeated(node.node for node in nodes)

@@ -22,16 +22,16 @@ class CommonPool:
     """What every kind has."""
 
     name: str = "sfu"
-    """Name of the pool: begins its nodes' names, labels its metrics."""
+    """Name of the pool: the beginning of its nodes' names, and a label of its metrics."""
     stop_grace_s: float = 3600.0
     """Seconds from SIGTERM to the kill; the SFUs get the same number as their `grace_s`."""
     timeout_s: float = 10.0
-    """Longest that one call to the platform may take [s]."""
+    """The longest time that one call to the platform may take [s]."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MadePool(CommonPool):
-    """What a pool needs to know that makes its nodes itself."""
+    """What a pool needs to know when it makes its nodes itself."""
 
     routers: tuple[str, ...] = ()
     """Websocket URLs of the routers; empty: what SLUICE_ROUTERS says to the controller."""
@@ -61,7 +61,8 @@ class ProcessPoolSettings(MadePool):
     kind: ClassVar[str] = "process"
 
     state_dir: str = ""
-    """Where the processes are written down, so that another controller finds them; empty: in the user's state home."""
+    """Directory with a record of each process, so that another controller finds them; empty: in the user's state
+    home."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -110,7 +111,7 @@ def read_pool(table: PoolTable) -> PoolSettings:
     """The settings in a `[pool]` table. Raises `BadSetting`, which names file, line, key and the fix."""
     kind = KINDS.get(table.kind)
     if kind is None:
-        raise table.bad("kind", f"{table.kind!r} is no kind of pool; there are {', '.join(KINDS)}")
+        raise table.bad("kind", f"{table.kind!r} is not a kind of pool; there are {', '.join(KINDS)}")
     hints = get_type_hints(kind)
     known = [each.name for each in dataclasses.fields(kind)]
     for key in table.keys:
@@ -140,16 +141,16 @@ def _value(table: PoolTable, key: str, hint: Any, value: object) -> Any:
 
 def _in_words(hint: Any) -> str:
     if get_origin(hint) is tuple:
-        return "a list of texts"
+        return "a list of strings"
     if get_args(hint):
-        return "a table of texts"
+        return "a table of strings"
     return {float: "a number", int: "a whole number", str: "text in quotes"}[hint]
 
 
 def _check(settings: PoolSettings, table: PoolTable) -> None:
     """Raise `BadSetting` for what can't be used."""
     if not _NAME.fullmatch(settings.name):
-        raise table.bad("name", "give 1 to 32 small letters, digits and hyphens")
+        raise table.bad("name", "give 1 to 32 lower-case letters, digits and hyphens")
     if not 1 <= settings.stop_grace_s <= 7 * 86400:
         raise table.bad("stop_grace_s", "must be 1 to 604800 seconds")
     if not 0 < settings.timeout_s <= 120:
@@ -157,10 +158,10 @@ def _check(settings: PoolSettings, table: PoolTable) -> None:
     if isinstance(settings, MadePool):
         ports = settings.port_range()
         if not ports or ports[0] < 1 or ports[-1] > 65535 or len(ports) < 3:
-            raise table.bad("ports", f"{settings.ports!r} is no range of at least 3 ports, such as 20000-31999")
+            raise table.bad("ports", f"{settings.ports!r} is not a range of at least 3 ports, such as 20000-31999")
         for url in settings.routers:
             if not url.startswith(("ws://", "wss://")):
-                raise table.bad("routers", f"{url!r} is no ws:// or wss:// URL")
+                raise table.bad("routers", f"{url!r} is not a ws:// or wss:// URL")
     if isinstance(settings, DockerPoolSettings) and not settings.image:
         raise table.bad("image", "name the image of Sluice to run")
     if isinstance(settings, KubernetesPoolSettings):

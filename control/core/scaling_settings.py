@@ -1,4 +1,4 @@
-"""The settings of the autoscaler: one TOML file whose keys carry the names of the requirements, checked as a whole."""
+"""The settings of the autoscaler: one TOML file, checked as a whole."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _CEILINGS = {
     "stream_ceiling": (LEAST_STREAMS, MOST_STREAMS),
     "cpu_guard": (LEAST_CPU_GUARD, MOST_CPU),
 }
-"""What `shared.load` believes of a node; with another one every node would be unknown, and nothing scaled."""
+"""The ceilings that `shared.load` believes; with others every node would be unknown, and nothing would be scaled."""
 LEAST_REPORT_AGE_S = 3.0
 """An SFU reports each second, and two reports may get lost."""
 ORDER_S = 4.0
@@ -41,7 +41,7 @@ class PoolTable:
 
     kind: str
     keys: Mapping[str, Any]
-    """Everything but `kind`, as it stands in the file."""
+    """Everything but `kind`, as it is in the file."""
     source: TomlSource
 
     def bad(self, key: str, detail: str) -> BadSetting:
@@ -84,7 +84,7 @@ class ScalingSettings:
     launch_timeout_s: float = 300.0
     """Seconds after which a launch that is not capacity is given up (A8)."""
     lease_s: float = 15.0
-    """Lifetime of the leader's lease [s]: how long the pool is without a leader when one dies (A7)."""
+    """Lifetime of the leader's lease [s]: how long the pool has no leader when one dies (A7)."""
     report_max_age_s: float = 10.0
     """A node whose report has not changed for this many seconds is unknown; an SFU reports each second."""
     dry_run: bool = False
@@ -143,7 +143,7 @@ def _pool(source: TomlSource) -> PoolTable:
 
 
 def _check(settings: ScalingSettings, source: TomlSource) -> None:
-    """Raise `BadSetting` for values that can't be, and for those that contradict each other."""
+    """Raise `BadSetting` for impossible values, and for values that contradict each other."""
     _check_ranges(settings, source)
     is_now = _Said(settings, source)
     if settings.scale_in_at >= settings.scale_out_at:
@@ -238,7 +238,7 @@ def _check_ranges(settings: ScalingSettings, source: TomlSource) -> None:
             raise source.bad(key, f"must be over 0 and at most {MOST_SECONDS:.0f} seconds")
     for key, (least, most) in _CEILINGS.items():
         if (value := getattr(settings, key)) is not None and not least <= value <= most:
-            raise source.bad(key, f"must be {least:.15g} to {most:.15g}: nobody believes another of a node")
+            raise source.bad(key, f"must be {least:.15g} to {most:.15g}: reports with other values are not believed")
     if settings.report_max_age_s < LEAST_REPORT_AGE_S:
         raise source.bad("report_max_age_s", f"must be at least {LEAST_REPORT_AGE_S:g}: an SFU reports each second")
     if settings.tick_s < 0.2 or settings.lease_s < 0.5:

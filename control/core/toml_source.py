@@ -17,9 +17,9 @@ _HEADER = re.compile(r"^\s*(\[\[?)\s*([\w.\"'-]+)\s*\]\]?\s*(?:#.*)?$")
 _KEY = re.compile(r"^\s*([\w.\"'-]+)\s*=")
 _DIGITS = re.compile(r"[0-9][0-9_]*")
 MOST_DEEP = 16
-"""Tables and lists within each other; more is no settings file, and would be too deep to print in an error."""
+"""Tables and lists within each other; a deeper file is not a settings file, and could not be printed in an error."""
 _64_BITS = range(-(2**63), 2**63)
-"""TOML 1.0: the integers that every reader must take; none of ours needs more."""
+"""TOML 1.0: the integers that every reader must accept; none of our settings needs more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +39,12 @@ class TomlSource:
     def clash(self, *blames: tuple[str, str]) -> BadSetting:
         """An error about keys that contradict each other; each one comes with what is wrong with it.
 
-        The first that stands in the file is blamed: whoever reads the error can change that one, not a default.
+        The first one in the file is named: the reader of the error can change that one, not a default.
         """
         return self.bad(*next((each for each in blames if each[0] in self), blames[0]))
 
     def __contains__(self, path: str) -> bool:
-        """Whether the file itself has this key, which is neither a list nor within one."""
+        """Whether the file itself has this key; it must be neither a list nor within one."""
         table: object = self.data
         for key in path.split("."):
             if not isinstance(table, Mapping) or key not in table:
@@ -58,7 +58,7 @@ class TomlSource:
         return self.lines.get(path) or next(within, None)
 
     def check_known(self, found: Iterable[str], known: Iterable[str], *, under: str = "") -> None:
-        """Raise `BadSetting` for a key that nobody reads, with the one that was probably meant."""
+        """Raise `BadSetting` for an unknown key, with the one that was probably meant."""
         known = sorted(known)
         for key in found:
             if key not in known:
@@ -67,7 +67,7 @@ class TomlSource:
                 raise self.bad(f"{under}{key}", f"no such key; {meant}")
 
     def number(self, path: str, value: object, *, whole: bool = False) -> float:
-        """The value as a finite number; True and False are none."""
+        """The value as a finite number; True and False are not numbers."""
         if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)):
             raise self.bad(path, f"must be a {'whole ' if whole else ''}number, not {value!r}"[:200])
         if not math.isfinite(value):
@@ -82,13 +82,14 @@ class TomlSource:
 
 
 def parse(text: str, *, name: str) -> TomlSource:
-    """Read a file's text. Raises `BadSetting` with the line when it is no TOML, or holds what no setting can be."""
+    """Read a file's text. Raises `BadSetting` with the line when it is not TOML, or holds a value that no setting can
+    have."""
     try:
         data = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         line = re.search(r"at line (\d+)", str(error))
         number = int(line[1]) if line else len(_split(text.removesuffix("\n")))  # else it says "at end of document"
-        raise BadSetting(setting=f"{name}:{number}", detail=f"no TOML: {error}"[:200]) from None
+        raise BadSetting(setting=f"{name}:{number}", detail=f"not TOML: {error}"[:200]) from None
     except ValueError:  # Python converts no integer of thousands of digits
         raise _endless(text, name=name) from None
     source = TomlSource(name, data, _lines(text))
@@ -97,7 +98,7 @@ def parse(text: str, *, name: str) -> TomlSource:
 
 
 def _endless(text: str, *, name: str) -> BadSetting:
-    """The error about an integer that Python refuses to read, and so does not say where it stands."""
+    """The error about an integer that Python refuses to read, without saying on which line."""
     most = sys.get_int_max_str_digits()
     runs = (run for run in _DIGITS.finditer(text) if len(run[0].replace("_", "")) > most)
     number = text.count("\n", 0, next(runs).start()) + 1
@@ -107,7 +108,7 @@ def _endless(text: str, *, name: str) -> BadSetting:
 
 
 def _check_values(source: TomlSource) -> None:
-    """Raise `BadSetting` for a value that arithmetic or an error's text would break at."""
+    """Raise `BadSetting` for a value that would break arithmetic or the text of an error."""
     waiting: list[tuple[str, object, int]] = [("", source.data, 0)]
     while waiting:
         path, value, deep = waiting.pop()

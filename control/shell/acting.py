@@ -32,8 +32,8 @@ log = logging.getLogger("control")
 
 
 class Acting:
-    """Carries effects out. What is not done, because the store or the pool fails or another leads by now, is done by a
-    later tick, which finds it in the state."""
+    """Carries out effects. Effects that are not done, because the store or the pool fails or another controller leads,
+    are done by a later tick, which finds them in the state."""
 
     def __init__(
         self,
@@ -54,13 +54,13 @@ class Acting:
     async def act(
         self, effects: Sequence[Effect], state: ScalingState, *, token: int, record: ScalingRecord
     ) -> ScalingState:
-        """Do the effects of a decision that is stored; the state with what they came to. `record` is a blank one.
+        """Do the effects of a decision that is stored; the state with their results. `record` is a blank one.
 
         Raises `Fenced` and `StoreUnavailable`.
         """
         for effect in effects:
             if self._leads() != token:
-                # Paused until after the lease, perhaps: whoever leads now has read the plan and carries it out.
+                # We were perhaps paused past our lease: the new leader has read the plan and carries it out.
                 log.warning("[scale] no longer leading: the rest of the plan is the next leader's")
                 break
             log.info("%s", effect_line(effect))
@@ -127,7 +127,7 @@ class Acting:
             )
         except Fenced:
             raise
-        except Refused as refused:  # a person has just commanded this SFU; the next tick sees what came of it
+        except Refused as refused:  # a person has just commanded this SFU; the next tick sees the result
             log.info("[drain] held back %s", fields(sfu=sfu, why=refused.detail))
             return
         await self._store.wake(Wake(WakeKind.COMMAND, sfu))

@@ -98,7 +98,7 @@ class Controller:
             self.metrics.lead(token)
             self.metrics.store(self._store.counts)
             if token and token != self._term:
-                # A term begins with a whole tick of looking; what another leader saw in this one is not ours to judge.
+                # A term begins with a whole tick of looking; what another leader saw in it is not known here.
                 self._term, self._ticked = token, None
                 self._samples.next_tick()
                 self._due = self._clock() + self.settings.tick_s
@@ -110,11 +110,11 @@ class Controller:
             self._samples.next_tick()
             now = self._clock()
             self._due += self.settings.tick_s
-            if self._due <= now:  # a tick that took too long is followed by a whole one, never by two in a hurry
+            if self._due <= now:  # after a tick that took too long comes a whole one, never two at once
                 self._due = now + self.settings.tick_s
 
     async def _tick(self, token: int) -> str:
-        """One tick; what it came to, as the metric's label."""
+        """One tick; its outcome, as the metric's label."""
         try:
             return await self._observe_decide_act(token)
         except Fenced as fenced:
@@ -123,7 +123,7 @@ class Controller:
             log.warning("[scale] late write refused %s", fields(token=fenced.token, newest=fenced.newest))
             return "not_leader"
         except BadRecord as error:
-            self._bad("bad-state", f"{error}; nothing is scaled until somebody deletes that key")
+            self._bad("bad-state", f"{error}; nothing is scaled until that key is deleted")
             return "held"
         except StoreUnavailable as error:
             self._store_trouble(error)
@@ -162,11 +162,11 @@ class Controller:
         return "idle" if decision.action is ScaleAction.NONE else "acted"
 
     def _unless_lost(self, kept: ScalingState) -> ScalingState:
-        """What is kept; where nothing is any more, or less than we have stored, a whole cooldown: the last change may
-        have been just before. A replica that takes over lacks what had not reached it.
+        """The stored state. When it is gone, or older than what we have stored, a whole cooldown begins: the last
+        change may have been just before. A replica that takes over lacks the writes that had not reached it.
 
-        Plans are not made up again from memory, which may be of an earlier term: cordons of ours are taken back as any
-        that belong to no removal, and a node on its way up counts once it is warm.
+        Plans are not restored from memory, which may be of an earlier term: our cordons are taken back like any that
+        belong to no removal, and a node that comes up counts once it is warmed up.
         """
         if kept.tick >= self._state.tick:
             return kept
@@ -196,7 +196,7 @@ class Controller:
 
     def _store_trouble(self, error: StoreUnavailable) -> None:
         if isinstance(error, WrongType):
-            self._bad("wrong-type", f"{error}; nothing is scaled until somebody deletes that key")
+            self._bad("wrong-type", f"{error}; nothing is scaled until that key is deleted")
 
     def _bad(self, kind: str, detail: str) -> None:
         self.metrics.bad_input.labels(kind).inc()

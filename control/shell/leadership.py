@@ -13,19 +13,19 @@ from shared.store.answers import Term
 from shared.store.lease import ScalingLease
 
 ASK_EVERY = 1 / 3
-"""Part of the lease after which it is asked for again: two questions may get lost."""
+"""Part of the lease after which it is asked for again: two requests may get lost."""
 log = logging.getLogger("control")
 
 
 def lease_clock() -> float:
-    """Seconds that pass as well while this process is stopped and, where the system can tell, while the machine is
-    suspended: a lease ends meanwhile, and a clock that stood still would have its holder believe in it."""
+    """Seconds of a clock that also runs while this process is stopped and, where the system can tell, while the machine
+    is suspended: a lease ends meanwhile, and with a clock that stood still its holder would go on believing in it."""
     boot_time = getattr(time, "CLOCK_BOOTTIME", None)
     return time.monotonic() if boot_time is None else time.clock_gettime(boot_time)
 
 
 class Leadership:
-    """Asks for the lease for ever. `token` is 0 while somebody else leads or nobody is known to."""
+    """Asks for the lease for ever. `token` is 0 while another controller leads or no leader is known."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class Leadership:
         clock: Callable[[], float] = lease_clock,
         trouble: Callable[[StoreUnavailable], None] = lambda _: None,
     ) -> None:
-        """`trouble` hears of each question that the store could not answer."""
+        """`trouble` is called for each request that the store could not answer."""
         self._store = store
         self._controller = controller
         self._lease_s = lease_s
@@ -51,8 +51,8 @@ class Leadership:
     def token(self) -> int:
         """The fencing token while the lease certainly lasts, else 0.
 
-        By a clock of our own that never stands still, counted from before the question: Redis ends the lease later than
-        this in any case.
+        By a clock of our own that never stands still, counted from before the request: in any case Redis ends the lease
+        later than this.
         """
         return self._token if self._clock() < self._until else 0
 
@@ -63,7 +63,7 @@ class Leadership:
             await asyncio.sleep(self._lease_s * ASK_EVERY)
 
     async def ask(self) -> None:
-        """Take or renew the lease; an outage leaves it as it is, to end by itself."""
+        """Take or renew the lease; during an outage it stays as it is and ends in time."""
         asked = self._clock()
         try:
             term = await self._store.take_lease(
@@ -79,7 +79,7 @@ class Leadership:
             self._theirs(term)
 
     def lost(self) -> None:
-        """The store has refused a write: somebody else leads, whatever the clock says."""
+        """The store has refused a write: another controller leads, whatever the clock says."""
         self._token = 0
 
     async def release(self) -> None:
@@ -89,7 +89,7 @@ class Leadership:
             try:
                 await self._store.release_lease(self._controller, token)
             except StoreUnavailable:
-                log.warning("[scale] the lease could not be given back; it ends by itself")
+                log.warning("[scale] the lease could not be given back; it will expire")
 
     def _mine(self, term: Term, asked: float) -> None:
         if term.leader.token != self._token:

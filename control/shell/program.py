@@ -38,7 +38,7 @@ def load_settings(path: Path) -> ScalingSettings:
     except OSError as error:
         raise BadSetting(setting=str(path), detail=f"can't be read: {error.strerror}") from None
     except UnicodeDecodeError as error:
-        raise BadSetting(setting=str(path), detail=f"is no UTF-8 text: {error.reason}") from None
+        raise BadSetting(setting=str(path), detail=f"is not UTF-8 text: {error.reason}") from None
 
 
 def open_pool(settings: ScalingSettings, *, fleet: str, environ: Mapping[str, str]) -> Pool:
@@ -63,7 +63,7 @@ async def run_control(config: ControlConfig, settings: ScalingSettings, pool: Po
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    # Alive and ready whatever Redis does: a controller that is ended because Redis is away helps nobody (invariant 3).
+    # Alive and ready whatever Redis does: ending a controller because Redis is away does not help (invariant 3).
     http = await serve(
         make_app(ready=lambda: True, registry=controller.metrics.registry), host=config.host, port=config.http_port
     )

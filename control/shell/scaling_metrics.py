@@ -44,7 +44,7 @@ class ControlMetrics:
         self.refused_writes = Counter(
             "sluice_control_refused_writes", "Writes that the store refused as late.", registry=registry
         )
-        self.bad_input = Counter("sluice_control_bad_input", "Input that took no part.", ["kind"], registry=registry)
+        self.bad_input = Counter("sluice_control_bad_input", "Input that was ignored.", ["kind"], registry=registry)
         self.store_trouble = Gauge(
             "sluice_control_store_trouble", "What went wrong with Redis since the start.", ["kind"], registry=registry
         )
@@ -58,7 +58,7 @@ class ControlMetrics:
             buckets=_LAUNCH_S,
             registry=registry,
         )
-        self.scale_out_at.set(scale_out_at)  # a setting: known whoever leads
+        self.scale_out_at.set(scale_out_at)  # a setting: known whether we lead or not
         self.lead(0)
 
     def show(self, decision: TickDecision) -> None:
@@ -79,7 +79,7 @@ class ControlMetrics:
             self.store_trouble.labels(kind).set(count)
 
     def lead(self, token: int) -> None:
-        """Whether this one leads; a controller that does not has no figures that are worth drawing."""
+        """Whether this controller leads; if not, its figures are not worth drawing."""
         self.leader.set(1 if token else 0)
         self.token.set(token)
         if not token:

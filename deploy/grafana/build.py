@@ -1,4 +1,4 @@
-"""Writes the dashboards: `python deploy/grafana/build.py` makes `*.json` beside it from `dashboards/`."""
+"""Writes the dashboards: `python deploy/grafana/build.py` makes the `*.json` files here from `dashboards/`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A fleet as `sluice status` shows it: from the records in Redis, sorted and told in plain words."""
+"""A fleet as `sluice status` shows it: from the records in Redis, sorted and in plain words."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ WAITING = CommandProgress(CommandAnswer.WAITING)
 
 
 def progress(verb: CommandVerb, state: SfuState | None) -> CommandProgress:
-    """How far `verb` has come, given the SFU's newest state; None: it has no record any more."""
+    """How far `verb` has come, given the SFU's newest state; None: its record is gone."""
     if verb is CommandVerb.UNCORDON:
         return _uncordon(state)
     if state is None:

@@ -10,7 +10,7 @@ from shared.store.answers import Leader
 def leader_words(leader: Leader | None) -> str:
     """Who may scale."""
     if leader is None:
-        return "nobody leads: is a 'sluice control' running that reaches this Redis?"
+        return "no controller leads: is a 'sluice control' running that reaches this Redis?"
     return f"{leader.controller} (token {leader.token}, lease ends in {leader.left_s:.1f} s unless it is renewed)"
 
 
@@ -77,5 +77,5 @@ def record_figures(record: ScalingRecord) -> str:
 
 
 def share(value: float | None) -> str:
-    """A normalised load; what is not known is no number."""
+    """A normalised load as text, also when it is not known."""
     return "?" if value is None else f"{value:.2f}"

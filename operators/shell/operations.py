@@ -1,4 +1,4 @@
-"""Operators' commands on a running fleet: through Redis, and not believed until the fleet's state says so."""
+"""Operators' commands on a running fleet: through Redis, and done only when the fleet's state says so."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ async def state_of(store: Store, sfu: str) -> SfuState | None:
 
 
 async def known_state(store: Store, sfu: str) -> SfuState:
-    """One SFU's state. Raises `Refused` with the ids there are, when this is none of them."""
+    """One SFU's state. Raises `Refused` with the known ids when this is not one of them."""
     states = await store.read_sfus()
     for state in states:
         if sfu_id(state) == sfu:
@@ -100,7 +100,7 @@ async def command(
 
 
 async def _check(store: Store, verb: CommandVerb, sfu: str) -> bool:
-    # A drained SFU may be gone before we look again; one that was never there is a typing error.
+    # A drained SFU may be gone before we look again; one that was never there is a typo.
     state = await state_of(store, sfu)
     if state is None and verb is not CommandVerb.DRAIN:
         await known_state(store, sfu)
@@ -131,15 +131,15 @@ async def wait_gone(store: Store, sfus: Sequence[str], *, within_s: float) -> No
 
 
 def reader_token(secret: str) -> str:
-    """A token to ask routers with that tell operators only."""
+    """A token for routers that answer operators only."""
     return issue(OperatorClaims(operator=operator()[:MAX_NAME]), secret=secret, now_at=time.time(), ttl_s=READER_TTL_S)
 
 
 async def players_on(
     store: Store, session: aiohttp.ClientSession, sfu: str, *, secret: str = ""
 ) -> list[dict[str, Any]] | None:
-    """Who publishes to an SFU and what each one said of it, over all routers; None when none answers, or none without
-    the fleet's secret."""
+    """The players that publish to an SFU and what their rules said, over all routers; None when no router answers, or
+    none without the fleet's secret."""
     token = reader_token(secret) if secret else ""
     urls = [f"{router.http}/api/sfus/{quote(sfu, safe='')}/players" for router in await store.read_routers()]
     answers = await asyncio.gather(*(get_json(session, url, token=token) for url in urls))

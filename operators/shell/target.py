@@ -42,7 +42,7 @@ def known_secret(where: Where, *, runs: Path | None = None) -> str:
 
 
 def find_secret(where: Where, *, runs: Path | None = None) -> str:
-    """The fleet's secret. Raises `BadSetting` when nobody has said it."""
+    """The fleet's secret. Raises `BadSetting` when it is not given."""
     if where.secret:
         return check_secret(where.secret)
     run = None if where.redis else runfiles.choose(where.fleet, where=runs or state_directory())

@@ -39,7 +39,7 @@ def test_every_command_has_a_help_page(command: str, capsys: pytest.CaptureFixtu
     ("tokens", "words"),
     [
         (["up"], "The programs' own settings"),
-        (["rehearse"], "The exit status is 1 when anybody was cut"),
+        (["rehearse"], "The exit status is 1 when a bot was cut"),
         (["bench", "relay"], "sluice bench relay fanout --find-knee"),
     ],
 )
@@ -72,8 +72,8 @@ def test_the_list_of_benchmarks_says_what_each_measures(capsys: pytest.CaptureFi
         (["nonsense"], 2, "nonsense"),
         (["bench", "choose", "--sfus", "0"], 2, "takes 1 to 16384 SFUs"),
         (["bench", "choose", "--choices", "-1"], 2, "and 1 to 1000000 choices"),
-        (["explain", "\udcff"], 2, "\\udcff is no UTF-8"),
-        (["token", "alice", "--room", "\udcff"], 2, "\\udcff is no UTF-8"),
+        (["explain", "\udcff"], 2, "\\udcff is not UTF-8"),
+        (["token", "alice", "--room", "\udcff"], 2, "\\udcff is not UTF-8"),
         (["cordon"], 2, "SFU"),
         (["status"], 1, "sluice up"),
         (

@@ -25,7 +25,7 @@ def shown(table: RenderableType) -> str:
 
 
 def fleet() -> RenderableType:
-    """A reason like `[JIRA-1] new kernel` is an operator's own; ids and labels come from whoever writes to Redis."""
+    """A reason like `[JIRA-1] new kernel` is an operator's own; ids and labels may be of any writer to Redis."""
     drain = Drain(by=HOSTILE, reason=HOSTILE)
     state = SfuState(address="ws://a", sfu=HOSTILE, version=HOSTILE, status="CORDONED", drain=drain)
     router = RouterRecord(router=HOSTILE, http=HOSTILE, sfus=(HOSTILE,))

@@ -72,7 +72,7 @@ def scaled(fleet: Beside, file: Path) -> ScaledFleet:
 async def test_a_node_that_ends_while_it_starts_is_told_at_once_with_its_own_words(file: Path) -> None:
     fleet = Waiting(file.parent, SLUICE_SECRET=SECRET)
     file.write_text(file.read_text() + 'env = {SLUICE_DRAIN_MAX_S = "9999"}')
-    with pytest.raises(FleetFailed, match="ended by itself with status 2 while starting") as failed:
+    with pytest.raises(FleetFailed, match="ended unasked with status 2 while starting") as failed:
         await scaled(fleet, file).__aenter__()
     assert "drain_max_s: 9999 s must be less than" in failed.value.log
 

@@ -1,4 +1,4 @@
-"""A tick from end to end: clocks, what is in progress, streaks, the one decision, and what of it is kept."""
+"""A tick from end to end: clocks, launches and removals in progress, streaks, the one decision, its record."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ def decide(
     done, but nothing is planned and there are no effects.
     """
     it = _pass_time(TickProgress(state=state), world, settings, moment)
-    nobody = unheard(world, state)
+    unheard_now = unheard(world, state)
     if not dry_run:
-        # Neither a launch nor an SFU that does not follow is late for what nobody could have heard.
-        waited_s = 0.0 if nobody else moment.elapsed_s
+        # While no node is heard, time does not count against a launch or against an SFU that does not follow.
+        waited_s = 0.0 if unheard_now else moment.elapsed_s
         it = carry_on_launch(it, world, settings, replace(moment, elapsed_s=waited_s))
         it = carry_on_removals(it, world, settings, moment, waited_s=waited_s)
         it = _release_orphans(it, world)
     classed = classify(world, it.state, patience_s=settings.launch_timeout_s)
-    if world.certain and not nobody:
+    if world.certain and not unheard_now:
         it = it.set(waiting=_waiting(it.state, classed, moment))
     capacity = [member for member in world.members if classed.kinds[member.node.node] is NodeKind.CAPACITY]
     load = pool_load(member.report.load for member in capacity if member.report)
@@ -65,9 +65,9 @@ def decide(
         settings=settings,
         moment=moment,
         token=token,
-        unheard=nobody,
+        unheard=unheard_now,
     )
-    # A dry run carries no launch on, so one that it finds would stand in its way for ever.
+    # A dry run does not continue a launch, so one that it finds would block it for ever.
     choice = choose(it.set(launch=None) if dry_run else it, facts)
     figures = _figures(choice, counted, facts, load)
     choice = _only_thought(choice, counted) if dry_run else _swept(choice, facts)
@@ -101,7 +101,7 @@ def _pass_time(it: TickProgress, world: World, settings: ScalingSettings, moment
 
 
 def _newcomers(newcomers: tuple[Newcomer, ...], world: World) -> tuple[Newcomer, ...]:
-    """Without those that have their first room, or are gone. One that no router knows just now is neither."""
+    """Without those that have their first room or are gone. A node that no router knows at this moment is kept."""
     rooms = {m.node.sfu: (m.report.state.load_parts.rooms or 0) if m.report else 0 for m in world.members}
     return tuple(each for each in newcomers if not (world.certain and rooms.get(each.sfu, 1) > 0))
 
@@ -109,7 +109,7 @@ def _newcomers(newcomers: tuple[Newcomer, ...], world: World) -> tuple[Newcomer,
 def _release_orphans(it: TickProgress, world: World) -> TickProgress:
     """Take back cordons of ours that belong to no removal: an uncordon that did not arrive, a state that was lost.
 
-    They would lapse by themselves, but only with their lease.
+    They would lapse, but only at the end of their lease.
     """
     planned = {removal.node for removal in it.state.removals}
     for member in world.members:
@@ -131,8 +131,8 @@ def _waiting(state: ScalingState, classed: Classed, moment: Moment) -> tuple[Wai
 
 
 def _swept(choice: Choice, facts: Facts) -> Choice:
-    """With one failed node swept up, if the floor allows it: not before a replacement is listed. At the maximum it is
-    what makes room for the replacement, even where the floor is as high."""
+    """With one failed node removed, if the floor allows it: not before a replacement is listed. At the maximum the
+    removal makes room for the replacement, even where the floor is as high."""
     if not facts.world.certain or facts.unheard:
         return choice
     spare = max(facts.spare(choice.progress.state.removals), int(choice.reason == AT_THE_MAXIMUM))

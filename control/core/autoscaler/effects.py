@@ -1,4 +1,4 @@
-"""What a tick wants done, as imperatives, and the decision that holds them with all that led to it."""
+"""What a tick wants done, as imperatives, and the decision that holds them with the reasons for it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class TakeBack:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Terminate:
-    """End a node that nobody is on."""
+    """End a node that has no player."""
 
     node: str
     sfu: str
@@ -65,4 +65,4 @@ class TickDecision:
     effects: tuple[Effect, ...]
     figures: ScalingFigures
     faults: tuple[tuple[str, str], ...] = ()
-    """Bad input that took no part: kind and detail."""
+    """Bad input that was ignored: kind and detail."""

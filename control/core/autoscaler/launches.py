@@ -18,7 +18,7 @@ HEALTHY, FIRST_PACKET = "healthy", "first_packet"
 
 
 def carry_on_launch(it: TickProgress, world: World, settings: ScalingSettings, moment: Moment) -> TickProgress:
-    """Take the launch one tick further. While the pool's listing is not certain only what its SFU says is noted."""
+    """Take the launch one tick further. While the pool's listing is not certain, only its SFU's reports are noted."""
     launch = it.state.launch
     if launch is None:
         return it
@@ -26,7 +26,7 @@ def carry_on_launch(it: TickProgress, world: World, settings: ScalingSettings, m
         return it.set(launch=_with_stages(launch, world))
     member = world.by_request(launch.request) or world.by_node(launch.node)
     if member is not None and not launch.node:
-        # Made by a call whose answer got lost: the pool has changed since the decision, so the cooldown starts again.
+        # Made by a call whose answer was lost: the pool has changed since the decision, so the cooldown starts again.
         it = it.set(cooldown_left_s=settings.cooldown_s)
     launch = _with_stages(_known_better(launch, member, moment), world)
     it = it.set(launch=launch)
@@ -55,7 +55,7 @@ def _known_better(launch: Launching, member: Member | None, moment: Moment) -> L
 
 
 def _with_stages(launch: Launching, world: World) -> Launching:
-    """With what its SFU has reached; that a router has known it is never forgotten, since somebody may be on it."""
+    """With what its SFU has reached; that a router has known it is never forgotten, because a player may be on it."""
     report = world.reports.get(launch.sfu)
     reached = {HEALTHY: launch.sfu in world.seen, FIRST_PACKET: report is not None and report.state.warmed_up}
     new = tuple(stage for stage, now in reached.items() if now and stage not in launch.stages)
@@ -68,10 +68,10 @@ def _is_capacity(it: TickProgress, member: Member, world: World, settings: Scali
 
 
 def _give_up(it: TickProgress, launch: Launching, member: Member | None, reason: str, detail: str) -> TickProgress:
-    """It becomes a removal like any other: cordoned, and ended once it is certain that nobody is on it."""
+    """It becomes a removal like any other: cordoned, and ended once it is certain that no player is on it."""
     it = it.set(launch=None).note(ScaleAction.LAUNCH_GIVEN_UP, reason, sfu=launch.sfu, detail=detail[:200])
     if member is None or member.node.phase is NodePhase.FAILED:
-        return it  # nothing runs; what a pool lists as failed is swept up
+        return it  # nothing runs; a node that the pool lists as failed is removed elsewhere
     removal = Removing(
         node=launch.node,
         sfu=launch.sfu,

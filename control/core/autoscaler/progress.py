@@ -1,4 +1,4 @@
-"""What a part of a tick has come to: the state it leaves, and what it wants recorded and done."""
+"""The result of a part of a tick: the state it leaves, and what it wants recorded and done."""
 
 from __future__ import annotations
 

@@ -21,8 +21,8 @@ RENEW_AT = 1 / 3
 def carry_on_removals(
     it: TickProgress, world: World, settings: ScalingSettings, moment: Moment, *, waited_s: float
 ) -> TickProgress:
-    """Take each removal one tick further. `waited_s`: the time that counts against one whose SFU does not follow; a
-    lease runs on in any case."""
+    """Take each removal one tick further. `waited_s`: the time that counts against a removal whose SFU does not follow;
+    a lease runs on in any case."""
     removals, it = it.state.removals, it.set(removals=())
     for removal in removals:
         removal = msgspec.structs.replace(
@@ -37,8 +37,9 @@ def carry_on_removals(
 def sweep(it: TickProgress, members: Sequence[Member], *, spare: int) -> TickProgress:
     """Tell the pool to forget a node that it lists as failed, if there is one to `spare`.
 
-    One a tick: a platform may count it as one of its own until then, and many at once would leave none. Each has its
-    turn, so that one which can't be ended holds up no other. As long as an SFU has a record somebody saw it otherwise.
+    One per tick: a platform may count it as one of its own until then, and many at once would leave none. They take
+    turns, so that one which can't be ended does not hold up the others. As long as its SFU has a record, a router has
+    heard it, and it is not removed.
     """
     failed = [each for each in members if each.node.phase is NodePhase.FAILED and each.report is None]
     if spare <= 0 or not failed:
@@ -57,8 +58,8 @@ class _Step:
         self.moment = moment
 
     def take(self, it: TickProgress, *, certain: bool) -> TickProgress:
-        """The ladder: gone, never known, taken back, held, over. A platform's "failed" does not stand against the SFU's
-        own fresh word."""
+        """The ladder: gone, never known, taken back, held, over. The SFU's own fresh report overrides the platform's
+        "failed"."""
         member = self.member
         if member is None:
             return self._gone(it) if certain else self._keep(it)
@@ -129,7 +130,7 @@ class _Step:
         return self._keep(it.effect(*effects))
 
     def _end(self, it: TickProgress, member: Member, *, certain: bool) -> TickProgress:
-        """Told to end each tick until it is gone: the last one may not have got through, and once more is no harm."""
+        """Told to end at each tick until it is gone: the last call may be lost, and repeating it does no harm."""
         if not certain:
             return self._keep(it)
         if self.removal.stage != RemovalStage.ENDING:
@@ -150,7 +151,7 @@ class _Step:
 
 
 def take_back(it: TickProgress, world: World, reason: str) -> TickProgress | None:
-    """Without the newest removal that can be taken back, which is sooner there than a new node; None: there is none."""
+    """Without the newest removal that can be taken back, which is faster than a new node; None: there is none."""
     for removal in reversed(it.state.removals):
         ours_to_end = removal.stage != RemovalStage.ENDING and removal.reason == "scale-in"
         if ours_to_end and _takes_orders(world.by_node(removal.node)):
@@ -161,7 +162,7 @@ def take_back(it: TickProgress, world: World, reason: str) -> TickProgress | Non
 
 
 def _takes_orders(member: Member | None) -> bool:
-    """It can take new work again: a silent one, or one that a signal has told to end, would be no help to anybody."""
+    """It can take new work again. A silent node, or one that got SIGTERM, could not."""
     if member is None or member.node.phase not in (NodePhase.STARTING, NodePhase.RUNNING):
         return False
     return member.heard and member.status in (SfuStatus.ONLINE, SfuStatus.CORDONED)

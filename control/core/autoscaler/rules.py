@@ -1,4 +1,4 @@
-"""The ladder of a tick's one decision (A4): what the pool needs, what stands against it, what is done."""
+"""The ladder of a tick's one decision (A4): what the pool needs, what prevents it, what is done."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ class Facts:
 
     @property
     def none_left(self) -> bool:
-        """Certainly no capacity, and none on its way: nobody can be placed."""
+        """Certainly no capacity, and none on its way: no player can be placed."""
         kinds = (NodeKind.CAPACITY, NodeKind.WARMING, NodeKind.UNKNOWN)
         return not any(self.classed.count(kind) for kind in kinds)
 
     @property
     def leaving(self) -> list[Member]:
-        """Nodes that drain, by whomever, and whose work is still to come to the others."""
+        """Nodes that drain, on any order, and whose work is still to come to the others."""
         kinds = (NodeKind.DRAINING_OWN, NodeKind.DRAINING_OTHER)
         drain = [member for member in self.world.members if self.classed.kinds[member.node.node] in kinds]
         return [member for member in drain if member.report is not None and not member.report.empty]
@@ -62,7 +62,7 @@ class Facts:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Choice:
-    """What the ladder came to."""
+    """The result of the ladder."""
 
     progress: TickProgress
     action: ScaleAction
@@ -99,7 +99,7 @@ def _out(it: TickProgress, facts: Facts, reason: str) -> Choice:
         return Choice(progress=taken_back.set(held=""), action=ScaleAction.CANCELLED, reason=reason)
     if len(facts.world.members) >= facts.settings.max_nodes:
         return _held(it, AT_THE_MAXIMUM)
-    # Unique over leaders by the token, within a term by the tick, and over a state that was lost by the time.
+    # Unique: over leaders by the token, within a term by the tick, and after a loss of the state by the time.
     request = f"{facts.token}-{facts.moment.now_at:.0f}-{it.state.tick}"
     launch = Launching(request=request, since_at=facts.moment.now_at)
     it = changed(it, facts.settings, facts.moment).set(launch=launch, held="")
@@ -108,7 +108,7 @@ def _out(it: TickProgress, facts: Facts, reason: str) -> Choice:
 
 
 def _in(it: TickProgress, facts: Facts) -> Choice:
-    """One node fewer, if nothing stands against it."""
+    """One node fewer, if nothing prevents it."""
     if it.state.launch is not None:
         return _held(it, "launch-in-progress")
     if len(facts.capacity) <= facts.floor:
@@ -129,7 +129,7 @@ def _in(it: TickProgress, facts: Facts) -> Choice:
 
 
 def _held(it: TickProgress, reason: str) -> Choice:
-    """Not done; in the audit once, and not again each tick."""
+    """Not done; recorded in the audit once, not at each tick."""
     if it.state.held != reason:
         it = it.note(ScaleAction.HELD, reason)
     return Choice(progress=it.set(held=reason), action=ScaleAction.HELD, reason=reason)

@@ -20,7 +20,7 @@ class NodeCeilings:
     cpu_guard: float | None = None
 
     def of(self, capacities: Capacities) -> Ceilings | None:
-        """A node's ceilings; None when what it reports is no ceiling."""
+        """A node's ceilings; None when those that it reports can't be used."""
         given = {"egress_mbps": self.egress_mbps, "streams": self.streams, "cpu_guard": self.cpu_guard}
         return ceilings_of(
             msgspec.structs.replace(capacities, **{key: value for key, value in given.items() if value is not None})
@@ -34,14 +34,14 @@ class NodeReport:
     state: SfuState
     """Its newest state."""
     fresh: bool = True
-    """It has reported lately; else all that it said before is unknown now (invariant 4)."""
+    """It has reported lately; if not, everything that it reported before is unknown now (invariant 4)."""
     load: Load = UNKNOWN
     """Mean of each part over the tick."""
     ceilings: Ceilings | None = None
     faults: tuple[str, ...] = ()
-    """Figures in the newest report that can't be."""
+    """Impossible figures in the newest report."""
     was_cordoned: bool = False
-    """It was seen CORDONED during the tick, whatever it says now."""
+    """It was seen CORDONED during the tick, whatever its newest report says."""
 
     @property
     def known(self) -> bool:
@@ -55,17 +55,17 @@ class NodeReport:
 
     @property
     def empty(self) -> bool:
-        """Certainly nobody on it and nothing sent: all of it must be known, because unknown is not zero (A6, A11)."""
+        """Certainly no player on it and nothing sent: all must be known, because unknown is not zero (A6, A11)."""
         state, parts = self.state, self.state.load_parts
-        nobody = state.players == 0 and state.consumers == 0 and state.producers == 0 and parts.streams == 0
-        return self.fresh and not self.faults and nobody and parts.egress_bps is not None and parts.egress_bps < 1
+        empty = state.players == 0 and state.consumers == 0 and state.producers == 0 and parts.streams == 0
+        return self.fresh and not self.faults and empty and parts.egress_bps is not None and parts.egress_bps < 1
 
 
 @dataclass(slots=True)
 class _Heard:
     state: SfuState
     advanced_at: float | None = None
-    """When its version last grew under our eyes [monotonic s]; None: not yet, so it may be long dead."""
+    """When we last saw its version grow [monotonic s]; None: never, so it may have died long ago."""
     loads: list[Load] = field(default_factory=list)
     was_cordoned: bool = False
 
@@ -81,7 +81,7 @@ class Samples:
 
     @property
     def seen(self) -> frozenset[str]:
-        """Every SFU that any look since `next_tick` has found, whatever has become of its record."""
+        """Every SFU found since `next_tick`, even if its record is gone by now."""
         return frozenset(self._seen)
 
     def look(self, states: Iterable[SfuState], *, now: float) -> None:
@@ -106,7 +106,7 @@ class Samples:
         return {sfu: self._report(heard, now) for sfu, heard in self._heard.items()}
 
     def next_tick(self) -> None:
-        """Begin a tick: the means start anew."""
+        """Begin a tick: the means start again from zero."""
         self._seen.clear()
         for heard in self._heard.values():
             heard.loads.clear()
@@ -122,7 +122,8 @@ class Samples:
     def _report(self, heard: _Heard, now: float) -> NodeReport:
         state = heard.state
         ceilings = self._ceilings.of(state.capacities)
-        # What it says now must be known as well: a mean of earlier seconds does not speak for a node gone blind.
+        # Its newest figure must be known as well: a mean of earlier seconds says nothing about a node that no longer
+        # measures.
         load = mean_over_time(heard.loads) if self._load(state).known else UNKNOWN
         return NodeReport(
             state=state,
@@ -135,7 +136,7 @@ class Samples:
 
 
 def faults_of(state: SfuState, ceilings: Ceilings | None) -> tuple[str, ...]:
-    """The figures of a report that can't be, judged by these ceilings; None: there are none to judge by."""
+    """The impossible figures of a report, judged by these ceilings; None: there are no ceilings to judge by."""
     parts = state.load_parts
     counts = {
         "players": state.players,

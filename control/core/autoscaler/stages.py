@@ -39,13 +39,13 @@ class LaunchWatch:
         self._told: set[tuple[str, LaunchStage]] = set()
 
     def look(self, state: ScalingState, states: Iterable[SfuState], *, now_at: float) -> list[Reached]:
-        """What has been reached since the last look. `now_at` by Redis' clock, as the launch's own time is."""
+        """The stages reached since the last look. `now_at` is by Redis' clock, like the launch's own time."""
         known = {sfu_id(each): each for each in states}
         return self._untold([*self._launch(state, known, now_at), *self._newcomers(state, known, now_at)], state)
 
     def tick(self, before: ScalingState, after: ScalingState, *, now_at: float) -> list[Reached]:
-        """What a tick has stored as reached and no look could tell: capacity is a tick's own word, and of a launch
-        whose node had no name until this tick no look knew the SFU."""
+        """The stages that a tick has stored and that no look could see: capacity is decided by a tick, and the SFU of a
+        launch whose node had no name until this tick was not known to any look."""
         return self._untold([*_stored_now(before, after, now_at), *_capacity_now(before, after, now_at)], after)
 
     def _untold(self, reached: list[Reached], state: ScalingState) -> list[Reached]:
@@ -63,7 +63,7 @@ class LaunchWatch:
         seconds = max(0.0, now_at - launch.since_at)
         stages = {LaunchStage.HEALTHY: True, LaunchStage.FIRST_PACKET: known[launch.sfu].warmed_up}
         for stage, now in stages.items():
-            # What a former leader's tick has stored that one has told as well.
+            # Stages that a former leader's tick has stored were also reported by that leader.
             if now and stage.value not in launch.stages:
                 yield Reached(stage=stage, sfu=launch.sfu, seconds=seconds)
 
@@ -86,7 +86,7 @@ def _stored_now(before: ScalingState, after: ScalingState, now_at: float) -> Ite
 
 
 def _capacity_now(before: ScalingState, after: ScalingState, now_at: float) -> Iterable[Reached]:
-    """The nodes that this tick has made capacity of, which have certainly come that far."""
+    """The nodes that have become capacity in this tick."""
     counted = {each.sfu for each in before.newcomers}
     known = before.launch.stages if before.launch else ()
     for newcomer in after.newcomers:

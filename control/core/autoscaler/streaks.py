@@ -12,9 +12,10 @@ def count_tick(
 ) -> TickProgress:
     """Take this tick's mean into the streaks.
 
-    An unknown mean, that of a pool which did not answer included, is no hot tick and no quiet one; it takes its place
-    in the window and ends the quiet streak, because "in each of 20 ticks" has to be known of each. A pool with an
-    unknown node is not quiet either (invariant 4). Ticks too far apart are not in a row: the streaks start anew.
+    An unknown mean, that of a pool which did not answer included, is neither a hot tick nor a quiet one; it takes its
+    place in the window and ends the quiet streak, because "in each of 20 ticks" must be known of each. A pool with an
+    unknown node is not quiet either (invariant 4). When ticks are too far apart to be in a row, the streaks start
+    again.
     """
     hits, quiet = it.state.hits, it.state.quiet_ticks
     if _gap(it, settings, moment):
@@ -25,8 +26,8 @@ def count_tick(
 
 
 def _gap(it: TickProgress, settings: ScalingSettings, moment: Moment) -> bool:
-    """Whether too much time has passed since the last tick; across leaders only Redis' clock can tell, and one that has
-    gone backwards tells nothing."""
+    """Whether too much time has passed since the last tick; across leaders only Redis' clock can tell, and if it has
+    gone backwards it tells nothing."""
     if it.state.tick == 0:
         return False
     passed_s = moment.now_at - it.state.ticked_at if moment.first else moment.elapsed_s
@@ -36,8 +37,8 @@ def _gap(it: TickProgress, settings: ScalingSettings, moment: Moment) -> bool:
 def is_hot(it: TickProgress, settings: ScalingSettings) -> bool:
     """Enough hot ticks in the window, and the last is one.
 
-    Nothing is lost by that: where the last is not, the tick that made them enough came before, and something held it. A
-    node that warmed up meanwhile is in the mean now, and if that is enough there is no need of another.
+    That the last must be hot loses nothing: if it is not, enough hot ticks came together earlier, and a rule held the
+    decision. A node that has warmed up meanwhile is in the mean now, and if that is enough, no other is needed.
     """
     return it.state.hits[-1:] == (True,) and sum(it.state.hits) >= settings.scale_out_hits
 
@@ -48,5 +49,5 @@ def is_quiet(it: TickProgress, settings: ScalingSettings) -> bool:
 
 
 def changed(it: TickProgress, settings: ScalingSettings, moment: Moment) -> TickProgress:
-    """The pool changes now: the cooldown begins, and what was seen before says nothing about the new pool."""
+    """The pool changes now: the cooldown begins, and ticks of the old pool say nothing about the new one."""
     return it.set(hits=(), quiet_ticks=0, cooldown_left_s=settings.cooldown_s, last_change_at=moment.now_at)

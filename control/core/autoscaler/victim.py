@@ -1,4 +1,4 @@
-"""Which node goes, and what would become of the mean (A6)."""
+"""Which node is removed, and what the mean would be afterwards (A6)."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def _burden(member: Member) -> tuple[int, int, str]:
 
 
 def mean_after(capacity: Sequence[Member], victim: Member, *, leaving: Sequence[Member] = ()) -> float | None:
-    """The most that the mean load can be once the victim's work is on the others; None when nobody would be left, or
-    when it is not known how much a node has that is leaving already.
+    """The most that the mean load can be once the victim's work is on the others; None when no node would be left, or
+    when the work of a node that drains already is not known.
 
     An upper bound. All of the victim's work goes to the others, that of nodes which still drain as well, and none of it
     ends. A node's load is the greatest of its parts, and the greatest of sums is at most the sum of the greatests: so a
     node that takes a share of the work grows by at most that share of the work's own greatest part, by the ceilings of
-    the node that takes it. With equal ceilings and nobody draining the bound is mean * n / (n - 1), reached when the
-    same part binds everywhere.
+    the node that takes it. With equal ceilings and no node draining the bound is mean * n / (n - 1), reached when the
+    same part is the greatest on all nodes.
     """
     rest = [member for member in capacity if member is not victim]
     going = [victim, *leaving]
@@ -43,7 +43,7 @@ def _load(member: Member) -> float:
 
 
 def _as_seen_by(taker: Member, victim: Member) -> float:
-    """The greatest part of one that goes, by the taker's ceilings."""
+    """The greatest part of a leaving node's work, by the ceilings of the node that takes it."""
     assert victim.report is not None
     load, theirs, ours = victim.report.load, _ceilings(victim), _ceilings(taker)
     return max(
@@ -61,6 +61,6 @@ def _ceilings(member: Member) -> Ceilings:
 
 
 def _cores(member: Member) -> int:
-    """At least 1: a node that says otherwise is not believed, and so is no capacity."""
+    """At least 1: a node that reports less is not believed and so is not capacity."""
     assert member.report is not None
     return member.report.state.capacities.cores

@@ -16,7 +16,7 @@ from shared.scaling_records import AUTOSCALER, RemovalStage, Removing, ScalingSt
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Moment:
-    """The time of a tick. No decision rests on two clocks' difference, so none rests on a clock that jumps."""
+    """The time of a tick. No decision depends on the difference of two clocks, so a clock that jumps does no harm."""
 
     now_at: float
     """By Redis' clock [Unix seconds]: for schedules, records and people."""
@@ -33,7 +33,7 @@ class Member:
     node: PoolNode
     report: NodeReport | None
     seen: bool = False
-    """A router has known it at some moment since the last tick, so somebody may be on it."""
+    """A router has known it at some moment since the last tick, so a player may be on it."""
 
     @property
     def status(self) -> SfuStatus | None:
@@ -47,7 +47,7 @@ class Member:
 
     @property
     def cordoned_by_us(self) -> bool:
-        """CORDONED, and by nobody but the autoscaler."""
+        """CORDONED, and only by the autoscaler."""
         drain = self.report.state.drain if self.report else None
         return self.status is SfuStatus.CORDONED and drain is not None and drain.by == AUTOSCALER
 
@@ -74,8 +74,8 @@ class World:
         return next((member for member in self.members if request and member.node.request == request), None)
 
     def removed(self, removal: Removing) -> Member | None:
-        """The member that a removal is about. While the listing is not certain its SFU's word is enough to go by: the
-        cordon must not lapse because a platform's API is away."""
+        """The member that a removal is about. While the listing is not certain, its SFU's report is enough: the cordon
+        must not lapse because a platform's API is away."""
         member = self.by_node(removal.node)
         if member is None and not self.certain and removal.sfu in self.reports:
             node = PoolNode(node=removal.node, sfu=removal.sfu, phase=NodePhase.RUNNING)
@@ -99,10 +99,10 @@ def join(listing: Listing | None, reports: Mapping[str, NodeReport], *, seen: Co
 
 
 def unheard(world: World, state: ScalingState) -> bool:
-    """Nobody has reported lately although somebody should have: what is broken is between the nodes and us, all routers
-    perhaps, and says nothing about any node.
+    """No node has reported lately although some should have: the fault is between the nodes and us, perhaps all
+    routers, and says nothing about any node.
 
-    A pool whose only nodes are still coming up, have ended or are ending at our word is not unheard, only new.
+    A pool whose only nodes are still coming up, have ended or were told by us to end is not unheard, only new.
     """
     return not any(member.heard for member in world.members) and any(
         _should_report(member, state) for member in world.members
@@ -129,9 +129,9 @@ class NodeKind(StrEnum):
     DRAINING_OWN = "draining_own"
     """The autoscaler's own removal."""
     DRAINING_OTHER = "draining_other"
-    """Somebody else's: planned, so neither lost nor capacity."""
+    """Cordoned by a person, a deploy or a signal: planned, so neither lost nor capacity."""
     UNKNOWN = "unknown"
-    """It runs, but what it says can't be acted on."""
+    """It runs, but its report is missing, old or absurd."""
     LOST = "lost"
     """Failed, or not capacity for longer than a launch may take."""
 
@@ -143,7 +143,7 @@ class Classed:
     kinds: Mapping[str, NodeKind]
     """By node."""
     blind: bool
-    """Some node that runs is unknown, so nobody can tell how much the pool carries."""
+    """A node that runs is unknown, so it is not known how much the pool carries."""
 
     def count(self, kind: NodeKind) -> int:
         """How many count as that."""

@@ -1,4 +1,4 @@
-"""Pools of nodes, one file a platform; the platforms' client libraries are loaded when they are needed."""
+"""Pools of nodes, one file per platform; the platforms' client libraries are loaded when they are needed."""
 
 from __future__ import annotations
 

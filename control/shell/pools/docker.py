@@ -1,8 +1,8 @@
 """A pool of containers on one Docker host, told apart by labels.
 
 A container is named after its launch request, so Docker itself refuses to make a second one. Its SFU's id is the node's
-name, given by environment. Labels can't be changed later: that a node was told to end is this object's memory, and its
-SFU's own word.
+name, given by environment. Labels can't be changed later: that a node was told to end is known from this object's
+memory and from its SFU's state.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from control.shell.pools.made import sfu_environment
 from control.shell.pools.trouble import trouble_of_status
 
 HTTP_PORT = 9090
-"""Of an SFU in a network of its own; not opened on the host."""
+"""The metrics port of an SFU in a network of its own; not opened on the host."""
 PORT_TRIES = 5
 _NO_CONNECTION = 900
 """What aiodocker says in place of a status."""
@@ -90,7 +90,7 @@ class DockerPool:
         raise self._error("launch", PoolTrouble.FULL, f"ports in {self._settings.ports} are taken by others")
 
     async def prefer_victim(self, node: str) -> None:
-        """Nothing: Docker takes no node by itself."""
+        """Nothing: Docker does not choose nodes to end."""
 
     async def terminate(self, node: str) -> None:
         """SIGTERM; a container that does not run is removed."""
@@ -173,7 +173,7 @@ class DockerPool:
         return Container(id=made.id, node=name, request=request, state="created", labels=labels)
 
     async def _start(self, docker: Any, container: Container) -> bool:
-        """Start it; False when its port is somebody else's, and it is removed then to make place for a next try."""
+        """Start it; False when its port is in use: the container is removed then, for another try."""
         try:
             await docker.containers.container(container.id).start()
         except self._aiodocker.DockerError as error:
@@ -213,7 +213,7 @@ class DockerPool:
         return PoolNode(node=node.node, sfu=node.sfu, phase=NodePhase.ENDING, request=node.request)
 
     async def _quietly(self, container: str, number: str | None) -> None:
-        """Tidy up; a failure is tried again at the next listing and is no reason to have none."""
+        """Clean up; after a failure it is tried again at the next listing, and this listing is still valid."""
         try:
             async with self._asking("tidy") as docker:
                 await (self._signal(docker, container, number) if number else self._remove(docker, container))

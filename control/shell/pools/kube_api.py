@@ -17,7 +17,7 @@ from control.shell.pools.extras import need
 from control.shell.pools.trouble import trouble_of_status
 
 MAX_ANSWER = 64 * 1024 * 1024
-"""Bytes; 250 pods with everything about them are some MB."""
+"""Bytes; 250 pods with all their fields are some MB."""
 MAX_PAGES = 400
 MAX_RETRY_AFTER_S = 3600.0
 _NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 class _Status(msgspec.Struct, frozen=True):
-    """What the API says when it says no."""
+    """The API's answer when it refuses a request."""
 
     message: str = ""
     reason: str = ""
@@ -54,7 +54,7 @@ class KubeApi:
     async def pods(self, call: str, selector: str) -> list[Pod]:
         """All pods that the selector matches, or an error: never some of them.
 
-        A listing that takes too long expires on the server (410) and is begun anew, once.
+        A listing that takes too long expires on the server (410) and is started again, once.
         """
         try:
             return await self._pages(call, selector)
@@ -64,7 +64,7 @@ class KubeApi:
         return await self._pages(call, selector)
 
     async def patch_pod(self, call: str, pod: str, annotations: Mapping[str, str | None]) -> bool:
-        """Set annotations, or take them away (None); False when there is no such pod."""
+        """Set annotations, or remove them (None); False when there is no such pod."""
         body = {"metadata": {"annotations": dict(annotations)}}
         return await self._ask(call, "PATCH", self._of_pods(pod), body=body, missing_is_fine=True) is not None
 
@@ -155,7 +155,7 @@ class KubeApi:
     def _refusal(self, call: str, response: aiohttp.ClientResponse, answer: bytes) -> PoolError:
         try:
             status = msgspec.json.decode(answer, type=_Status)
-        except msgspec.DecodeError:  # a proxy's own words
+        except msgspec.DecodeError:  # a proxy's own message
             status = _Status(message=answer[:100].decode(errors="replace"))
         detail = f"{response.status} {status.reason} {status.message}".strip()
         return self.error(

@@ -1,9 +1,9 @@
 """A pool of pods: the replicas of one Deployment.
 
-A launch is one write: replicas to an absolute number, and on the same object a note which request that was for, under
-the object's version. So whoever repeats it, after whatever failure, finds it done and raises nothing twice; the scale
-subresource could not carry the note. A removal marks its pod as the cheapest to lose and lowers the replicas, when the
-ReplicaSet will then take that pod and no other.
+A launch is one write: replicas to an absolute number, and on the same object a note that says for which request, under
+the object's version. A caller that repeats the launch after a failure finds it done and does not raise the number
+twice; the scale subresource could not carry the note. A removal marks its pod as the cheapest to lose, and lowers the
+replicas when the ReplicaSet will then remove that pod and no other.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ from control.errors import PoolError, PoolTrouble
 from control.shell.pools.kube_api import KubeApi
 
 TRIES = 4
-"""Of a write that somebody else's write was quicker than."""
+"""Tries of a write while other programs write the same object first."""
 SETTLE_S = 1.0
-"""For a deletion cost to reach the ReplicaSet's controller, where it was not set at the cordon already."""
+"""Time for a deletion cost to reach the ReplicaSet's controller, when it was not set at the cordon [s]."""
 
 T = TypeVar("T")
 log = logging.getLogger("control.pool")
@@ -63,7 +63,7 @@ class KubernetesPool:
         return listing(deployment, pods)
 
     async def launch(self, request: str) -> PoolNode:
-        """One replica more for this request, unless it has been had."""
+        """One replica more for this request, unless it was added before."""
         return await self._again_on_conflict(lambda: self._launch(request))
 
     async def prefer_victim(self, node: str) -> None:
@@ -71,7 +71,7 @@ class KubernetesPool:
         await self._again_on_conflict(lambda: self._prefer(node))
 
     async def terminate(self, node: str) -> None:
-        """One replica less, if that takes this pod: `PoolError` with what is in the way otherwise."""
+        """One replica less, if that removes this pod; otherwise `PoolError` with what prevents it."""
         await self._again_on_conflict(lambda: self._terminate(node))
 
     async def close(self) -> None:
@@ -95,7 +95,7 @@ class KubernetesPool:
         deployment, pods = await self._look("prefer_victim")
         await self._mark(node, pods)
         if node in (lowered := lowered_for(deployment, pods)):
-            # Of an earlier removal of it, which was taken back; this one is yet to lower them.
+            # The mark is of an earlier removal that was taken back; this one still has to lower the replicas.
             rest = ",".join(name for name in lowered if name != node)
             await self._set_replicas("prefer_victim", deployment, deployment.spec.replicas, {LOWERED: rest or None})
 
@@ -109,18 +109,18 @@ class KubernetesPool:
                 (p for p in ours if p.metadata.annotation(REQUEST) == note.request), None
             )
             if pod is None and sum(each.active for each in ours) < deployment.spec.replicas:
-                # Its pod could not even be made: the number without a pod is what goes.
+                # Its pod could not even be made: the replica without a pod is removed.
                 await self._set_replicas("terminate", deployment, deployment.spec.replicas - 1, {LAUNCH: None})
                 return
         if pod is None or pod.going:
             return
         if not pod.active:
-            await self._api.delete_pod("terminate", pod.name)  # what failed is no replica any more
+            await self._api.delete_pod("terminate", pod.name)  # a failed pod is no longer a replica
         elif sum(each.active for each in ours) > deployment.spec.replicas:
-            return  # lowered already, and not followed yet
+            return  # lowered already, but the pod is still there
         elif pod.name in lowered_for(deployment, ours):
-            # Another was taken in its place, whatever it costs. To lower once more would take the next one, and so on
-            # down to none; when this one is deleted, the ReplicaSet makes up for that other.
+            # Another pod was removed in spite of the costs. Lowering once more would remove the next one, and so on
+            # down to none; when this one is deleted, the ReplicaSet replaces the other.
             log.warning("[pool] replicas were lowered for %s, and another pod went: deleting it", pod.name)
             await self._api.delete_pod("terminate", pod.name)
         else:
@@ -164,7 +164,7 @@ class KubernetesPool:
                 await self._api.patch_pod("prefer_victim", pod.name, {COST: None})  # of a removal that was cancelled
 
     async def _claim(self, deployment: Deployment, pods: Sequence[Pod]) -> None:
-        """Write on the pod which request made it. Until that succeeds every listing comes to the same pod again."""
+        """Write on the pod which request made it. Until that succeeds, every listing finds the same pod again."""
         note = read_note(deployment)
         pod = unclaimed(note, [each for each in pods if is_of(each, deployment)])
         if note is None or pod is None:

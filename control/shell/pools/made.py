@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from control.core.pool_settings import MadePool
 
 DRAIN_MAX_S = 1800.0
-"""As an SFU's own default; half the grace where that is short, because the two bounds must leave each other room."""
+"""An SFU's own default; half the grace where that is short, because the second bound must come well after the first."""
 
 
 def sfu_environment(
@@ -23,7 +23,7 @@ def sfu_environment(
 ) -> dict[str, str]:
     """The environment of the SFU of this node; the ports are those it is reached at.
 
-    Of the controller's own SLUICE_* settings only the secret and the routers are handed on: the others are its own.
+    Of the controller's own SLUICE_* settings only the secret and the routers are passed on.
     """
     kept = {name: value for name, value in environ.items() if inherit and not name.startswith("SLUICE_")}
     ours = {name: environ[name] for name in ("SLUICE_SECRET", "SLUICE_ROUTERS") if name in environ}

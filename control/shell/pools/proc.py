@@ -1,4 +1,5 @@
-"""Processes as /proc shows them: found again by a mark in their environment, never taken for another of their id."""
+"""Processes as /proc shows them: found again by a mark in their environment, and never confused with another process of
+the same id."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ _STATE, _STARTED = 0, 19
 
 
 def started_ticks(pid: int) -> int | None:
-    """When a process that runs was started [clock ticks since boot]; None when there is none, or only its remains."""
+    """When a process that runs was started [clock ticks since boot]; None when there is none, or only a zombie."""
     try:
         rest = (_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
         return None if rest[_STATE] in "ZX" else int(rest[_STARTED])

@@ -1,7 +1,8 @@
 """A pool of SFU processes on this machine. They outlive the controller; the next one finds them in the state directory.
 
 A node is named after its launch request, and its SFU has the same id. Its file is written before its process is started
-and the process carries its name in the environment: whatever dies in between, nothing runs that is not listed.
+and the process carries its name in the environment: so no process runs that is not listed, even if the controller dies
+in between.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ class ProcessPool:
     # --- what an autoscaler asks ---
 
     async def list(self) -> Listing:
-        """Every node that has a file, those that have ended by themselves included."""
+        """Every node that has a file, with those that have ended without being told to."""
         return await self._call("list", self._list)
 
     async def launch(self, request: str) -> PoolNode:
@@ -75,7 +76,7 @@ class ProcessPool:
         return await self._call("launch", lambda: self._launch(request))
 
     async def prefer_victim(self, node: str) -> None:
-        """Nothing: no platform has a say here."""
+        """Nothing: no platform chooses nodes here."""
 
     async def terminate(self, node: str) -> None:
         """SIGTERM; a process that has ended is forgotten."""
@@ -117,7 +118,7 @@ class ProcessPool:
             for name, pid in running.items()
             if name not in known
         ]
-        # A file that can't be read, or a process without one, may be any node: what is missing is not known to be gone.
+        # A file that can't be read, or a process without one, may be any node: a missing node may still be there.
         return without_oddities(nodes, complete=not odd, odd=odd)
 
     def _look(self, file: NodeFile, running: Mapping[str, int]) -> PoolNode | None:
@@ -196,7 +197,7 @@ class ProcessPool:
         return self._files.write(msgspec.structs.replace(file, pid=pid, started=proc.started_ticks(pid) or 0))
 
     def _found(self, file: NodeFile, running: Mapping[str, int]) -> NodeFile:
-        """With the process that its mark finds, when nobody could write it down."""
+        """With the process found by its mark, when it was not recorded."""
         pid = running.get(file.node)
         started = proc.started_ticks(pid) if pid is not None and not file.pid else None
         if started is None or pid is None:
@@ -204,8 +205,8 @@ class ProcessPool:
         return self._files.write(msgspec.structs.replace(file, pid=pid, started=started))
 
     def _hurry(self, file: NodeFile) -> None:
-        """The kill that follows a SIGTERM after the grace, as every platform does it: the SFU knows the same number and
-        ends before, unless it hangs."""
+        """The kill that follows a SIGTERM after the grace, as on every platform: the SFU knows the same number and ends
+        before that, unless it hangs."""
         if file.ending_at is not None and _since_boot() - file.ending_at > self._settings.stop_grace_s:
             proc.send(file.pid, file.started, signal.SIGKILL)
 
@@ -218,7 +219,7 @@ class ProcessPool:
         return f"{self._files.directory}:{node}"
 
     def _last_words(self, file: NodeFile) -> str:
-        how = "ended by itself" if file.exit_status is None else f"ended by itself with status {file.exit_status}"
+        how = "ended unasked" if file.exit_status is None else f"ended unasked with status {file.exit_status}"
         words = tail(self._files.log(file.node), limit=400).strip().splitlines()
         return f"{how}: {words[-1][:200]}" if words else how
 
@@ -231,7 +232,7 @@ class ProcessPool:
 
 
 def free_ports(ports: range, *, taken: Collection[int], host: str, rng: random.Random) -> list[int]:
-    """Three ports that nobody has, or fewer when there are no more."""
+    """Three free ports, or fewer when there are no more."""
     found: list[int] = []
     for port in rng.sample(ports, len(ports)):
         if port not in taken and is_free(port, host=host):
@@ -242,5 +243,5 @@ def free_ports(ports: range, *, taken: Collection[int], host: str, rng: random.R
 
 
 def _since_boot() -> float:
-    """A clock that all processes of this machine share, and that nobody sets."""
+    """A clock that all processes of this machine share, and that can't be set."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)

@@ -1,4 +1,4 @@
-"""The state directory of a process pool: one file a node, and a lock that two controllers take in turn."""
+"""The state directory of a process pool: one file per node, and a lock that two controllers take in turn."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ import msgspec
 
 LOCK_WITHIN_S = 5.0
 MOST_LOG = 16 * 1024 * 1024
-"""Longest log of a node [bytes]; as much of what was before is kept beside it."""
+"""Longest log of a node [bytes]; the log before it is kept as well, so the most is twice that."""
 
 
 class NodeFile(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a node. Written before its process is started, so that none is ever unknown."""
+    """What is known of a node. Written before its process is started, so that no process is ever unknown."""
 
     node: str
     request: str
@@ -27,7 +27,7 @@ class NodeFile(msgspec.Struct, frozen=True, kw_only=True):
     udp_port: int
     http_port: int
     pid: Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)] = 0
-    """0: not started yet, or started by somebody who could not write it down any more."""
+    """0: not started yet, or started by a controller that died before it could record it."""
     started: int = 0
     """Clock ticks since boot; with the id they name one process."""
     ending_at: float | None = None
@@ -56,8 +56,8 @@ class NodeFiles:
         return self.directory / f"{node}.log"
 
     def cap_log(self, node: str) -> None:
-        """Put a log that has grown long aside, in place of the one before. Its process appends and goes on at the
-        beginning; a line that it writes in this very moment may be lost. Raises nothing: the log is not the node."""
+        """Move a long log aside, in place of the one before. Its process appends and goes on at the beginning; a line
+        that it writes at this very moment may be lost. Raises nothing: a lost log does not affect the node."""
         log = self.log(node)
         with contextlib.suppress(OSError):
             if log.stat().st_size > MOST_LOG:
@@ -111,7 +111,7 @@ class NodeFiles:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Alone with the directory. Raises `TimeoutError` when another controller holds it for too long."""
+        """Hold the directory's lock. Raises `TimeoutError` when another controller holds it for too long."""
         self.prepare()
         with (self.directory / "lock").open("ab") as lock:
             deadline = time.monotonic() + LOCK_WITHIN_S

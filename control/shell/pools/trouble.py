@@ -1,4 +1,4 @@
-"""What an HTTP status of a platform's API means for whoever asked."""
+"""What an HTTP status of a platform's API means for the caller."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ AUTOSCALER = Dashboard(
                     queries=(Query(expr="sum(sluice_control_leader)"),),
                     first=RED,
                     steps=((1, GREEN), (2, AMBER)),
-                    help="One. None: nobody scales. Two for longer than a lease: a paused one, whose writes are "
+                    help="One. None: nothing is scaled. Two for longer than a lease: one was paused, its writes are "
                     "refused.",
                 ),
                 Panel(
@@ -33,7 +33,7 @@ AUTOSCALER = Dashboard(
                     unit="percentunit",
                     queries=(Query(expr="max(sluice_control_mean_load)"),),
                     steps=SHARE,
-                    help="Over what counts as capacity.",
+                    help="Over the nodes that count as capacity.",
                 ),
                 Panel(
                     title="Capacity",
@@ -150,8 +150,8 @@ AUTOSCALER = Dashboard(
                     title="Ticks by outcome",
                     queries=(Query(expr=rate("sluice_control_ticks_total", by="outcome"), legend="{{outcome}}"),),
                     unit="reqps",
-                    help="`store_down`: nothing is decided without Redis. `held`: something would have been done, "
-                    "but for a reason.",
+                    help="`store_down`: nothing is decided without Redis. `held`: a change was due, but a rule "
+                    "prevented it.",
                 ),
                 Panel(
                     title="Pool errors",

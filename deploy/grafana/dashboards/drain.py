@@ -58,7 +58,7 @@ DRAIN = Dashboard(
             ),
         ),
         Row(
-            title="What they came to, by release",
+            title="Results of drains, by release",
             panels=(
                 Panel(
                     title="Ended drains",
@@ -71,7 +71,7 @@ DRAIN = Dashboard(
                     kind="stat",
                     height=6,
                     decimals=0,
-                    help="`empty`: everybody had left. `grace`: its time was over. `forced`: an operator ended it.",
+                    help="`empty`: all players had left. `grace`: its time was over. `forced`: an operator ended it.",
                 ),
                 Panel(
                     title="Players cut off",
@@ -85,7 +85,7 @@ DRAIN = Dashboard(
                     height=6,
                     decimals=0,
                     steps=FAULT,
-                    help="Still there when the transports were closed. The point of it all is that this is zero.",
+                    help="Still there when the transports were closed. The aim is zero.",
                 ),
                 Panel(
                     title="Tracks left at the exit",
@@ -206,7 +206,7 @@ DRAIN = Dashboard(
                     ),
                     unit="s",
                     width=12,
-                    help="An SFU's own figures are lost with it when nobody scrapes in its last seconds; the "
+                    help="An SFU's own figures are lost when they are not scraped in its last seconds; the "
                     "routers' copy above is kept.",
                 ),
             ),

@@ -1,4 +1,4 @@
-"""Who is there, how full and what of, whether players get in."""
+"""Which SFUs there are, how full each is and of what, whether players get in."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dashboards.queries import FAULT, SHARE, quantile, rate
 FLEET = Dashboard(
     uid="sluice-fleet",
     title="Sluice: fleet",
-    help="Who is there, how full it is and what of, whether players get in.",
+    help="Which SFUs there are, how full each is and of what, whether players get in.",
     rows=(
         Row(
             title="Now",
@@ -78,7 +78,7 @@ FLEET = Dashboard(
             ),
         ),
         Row(
-            title="Load and what binds it",
+            title="Load and its fullest part",
             panels=(
                 Panel(
                     title="Load of each SFU",
@@ -155,7 +155,7 @@ FLEET = Dashboard(
                         ),
                     ),
                     unit="reqps",
-                    help="Players who asked and got nothing, or could not reach what they got.",
+                    help="Players that got no SFU, or could not reach the one they got.",
                 ),
                 Panel(
                     title="SFUs by status, as routers see them",

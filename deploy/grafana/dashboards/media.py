@@ -1,4 +1,4 @@
-"""What is forwarded, lost, mended, and what viewers would see."""
+"""What is forwarded, lost, repaired, and what viewers would see."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dashboards.queries import rate
 MEDIA = Dashboard(
     uid="sluice-media",
     title="Sluice: media",
-    help="What SFUs forward, what is lost on the way and mended, and what viewers would see.",
+    help="What SFUs forward, what is lost on the way and repaired, and what viewers would see.",
     span="now-1h",
     rows=(
         Row(
@@ -116,7 +116,7 @@ MEDIA = Dashboard(
                     ),
                     unit="reqps",
                     steps=((0.05, RED),),
-                    help="A viewer who asks again and again looks at a picture that stands.",
+                    help="A viewer that asks again and again has a frozen picture.",
                 ),
                 Panel(
                     title="Key frames asked for at publishers",
@@ -134,7 +134,7 @@ MEDIA = Dashboard(
                     ),
                     unit="ms",
                     steps=((200, AMBER), (1000, RED)),
-                    help="Since the bots' start, where bots run beside the people.",
+                    help="Since the bots' start, where bots are in the rooms.",
                 ),
             ),
         ),
@@ -145,7 +145,7 @@ MEDIA = Dashboard(
                     title="Dropped datagrams",
                     queries=(Query(expr=rate("sluice_sfu_media_drops_total", by="reason"), legend="{{reason}}"),),
                     unit="pps",
-                    help="By reason; strangers and late packets are normal in small numbers.",
+                    help="By reason; packets of strangers and late packets are normal in small numbers.",
                 ),
                 Panel(
                     title="Ended peer connections",

@@ -78,7 +78,7 @@ def test_a_node_that_never_follows_is_left_alone() -> None:
     assert it.state.removals == ()
 
 
-def test_whoever_uncordons_the_node_has_the_last_word() -> None:
+def test_a_person_who_uncordons_the_node_has_the_last_word() -> None:
     it, node = draining()
     it.tick()
     it.sfus[node].by = ""
@@ -88,7 +88,7 @@ def test_whoever_uncordons_the_node_has_the_last_word() -> None:
     assert it.done("renew") == []
 
 
-def test_whoever_uncordons_it_before_the_next_tick_has_the_last_word_too() -> None:
+def test_a_person_who_uncordons_it_before_the_next_tick_has_the_last_word_too() -> None:
     it, node = draining()
     it.sfus[node].by = ""
     it.tick()
@@ -106,7 +106,7 @@ def test_what_an_sfu_said_that_is_heard_no_more_takes_no_removal_back() -> None:
     assert [removal.node for removal in it.state.removals] == [node]
 
 
-def test_whoever_drains_the_node_takes_it_over() -> None:
+def test_a_person_who_drains_the_node_takes_it_over() -> None:
     it, node = draining()
     it.tick()
     it.sfus[node].by = "kim"

@@ -106,7 +106,7 @@ def test_a_renewal_does_not_tell_the_platform_again() -> None:
 
 
 def test_a_cordon_that_was_seen_while_the_pool_was_not_known_was_seen() -> None:
-    """So whoever takes it off then has the last word."""
+    """So a person who takes it off then has the last word."""
     it, node = draining()
     it.sfus[node].empty()
     it.pool.down = True

@@ -59,7 +59,7 @@ def test_empty_means_that_everything_is_known_to_be_nothing() -> None:
 
 @pytest.mark.parametrize("count", ["players", "consumers", "producers"])
 @pytest.mark.parametrize("value", [None, 1, -1])
-def test_whoever_is_left_or_not_spoken_of_leaves_no_node_empty(count: str, value: int | None) -> None:
+def test_a_count_that_is_left_or_not_known_leaves_no_node_empty(count: str, value: int | None) -> None:
     assert not heard(msgspec.structs.replace(saying(1, streams=0), **{count: value})).empty
 
 

@@ -33,7 +33,7 @@ def test_a_confirmed_launch_has_its_names_and_starts_the_cooldown() -> None:
     assert after.launch == Launching(request="r", node="n", sfu="s", since_at=5.0)
 
 
-def test_whoever_cordons_a_warming_node_takes_it_over() -> None:
+def test_a_person_who_cordons_a_warming_node_takes_it_over() -> None:
     it, node = warming()
     it.tick()
     it.sfus[node].by = "kim"

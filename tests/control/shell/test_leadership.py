@@ -94,7 +94,7 @@ async def test_a_renewal_goes_on_under_the_same_token() -> None:
     assert lease.asked == [(0, 0), (5, 5)]
 
 
-async def test_whoever_hears_of_another_leader_stands_by_and_remembers_its_token() -> None:
+async def test_a_controller_that_hears_of_another_leader_stands_by_and_remembers_its_token() -> None:
     it, lease = made()
     await it.ask()
     lease.answer = Term(False, Leader("other", 8, 10.0))

@@ -1,4 +1,4 @@
-"""Whether anybody was cut, from facts."""
+"""Whether a player was cut, from facts."""
 
 from __future__ import annotations
 

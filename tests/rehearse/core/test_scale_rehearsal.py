@@ -323,7 +323,7 @@ def test_the_timeline_tells_ticks_and_events_in_their_order() -> None:
 def test_people_are_told_the_story_and_the_first_broken_promise(capsys: pytest.CaptureFixture[str]) -> None:
     out.print(scale_report(judged(seen())))
     good = capsys.readouterr().out
-    for words in ("scale-out: hot", "sfu-new is capacity, 3.0 s after the launch", "nobody was cut", "CPU alone"):
+    for words in ("scale-out: hot", "sfu-new is capacity, 3.0 s after the launch", "no player was cut", "CPU alone"):
         assert words in good
     out.print(scale_report(judged(replace(seen(), evicted=["bot-3"], stuck="stuck here"))))
     assert "not kept stuck here" in capsys.readouterr().out

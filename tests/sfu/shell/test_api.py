@@ -9,15 +9,25 @@ from aiohttp.test_utils import TestClient, TestServer
 from prometheus_client import CollectorRegistry
 
 from sfu.shell.api import make_api
-from sfu.shell.program import Program
+from sfu.shell.parts import SfuParts
+from sfu.shell.reporting import Reporting
+from sfu.shell.router_link import RouterLinks
+from sfu.shell.warm_up import WarmUp
 from shared.records import Drain, SfuState
 
 FIELDS = set(SfuState.__struct_fields__) - {"extra"}
 
 
 async def state_given(state: SfuState) -> dict[str, Any]:
-    program = SimpleNamespace(state=state, ready=True, registry=CollectorRegistry())
-    async with TestClient(TestServer(make_api(cast(Program, program)))) as client:
+    none = SimpleNamespace()
+    app = make_api(
+        cast(SfuParts, none),
+        cast(Reporting, SimpleNamespace(state=state, healthy=True)),
+        cast(RouterLinks, none),
+        cast(WarmUp, none),
+        registry=CollectorRegistry(),
+    )
+    async with TestClient(TestServer(app)) as client:
         body: dict[str, Any] = await (await client.get("/api/state")).json()
         return body
 

@@ -152,7 +152,7 @@ async def test_a_process_that_ends_by_itself_stays_listed_as_failed_with_its_las
     for _ in range(2):
         (listed,) = (await pool.list()).nodes
         assert (listed.node, listed.phase) == (node, NodePhase.FAILED)
-        assert listed.detail == "ended by itself with status 3: no secret given"
+        assert listed.detail == "ended unasked with status 3: no secret given"
     assert (await pool.launch("a")).phase is NodePhase.FAILED, "the request was made"
     await pool.terminate(node)
     assert (await pool.list()).nodes == ()
