@@ -11,13 +11,15 @@ from control.core.floors import Floor
 from control.core.pool_settings import CommonPool, DockerPoolSettings, KubernetesPoolSettings, MadePool
 from control.core.scaling_settings import ScalingSettings
 from router.config import RouterConfig
+from router.core.selector import NodeSelector
 from sfu.config import SfuConfig
 from tests.docs.pages import ROOT
 
 TABLES = {
     ("drain", "SfuConfig"): (SfuConfig, 4),
     ("autoscaling", "ScalingSettings"): (ScalingSettings, 13),
-    ("placement", "RouterConfig"): (RouterConfig, 6),
+    ("placement", "RouterConfig"): (RouterConfig, 3),
+    ("placement", "NodeSelector"): (NodeSelector, 6),
     ("pools", "CommonPool"): (CommonPool, 2),
     ("pools", "MadePool"): (MadePool, 4),
 }
@@ -73,7 +75,7 @@ def test_a_page_tells_the_defaults_of_the_code(page: str, name: str) -> None:
     [
         ("drain", [SfuConfig]),
         ("autoscaling", [ScalingSettings, Floor]),
-        ("placement", [RouterConfig]),
+        ("placement", [RouterConfig, NodeSelector]),
         ("pools", [CommonPool, MadePool, DockerPoolSettings, KubernetesPoolSettings]),
     ],
     ids=lambda each: each if isinstance(each, str) else "",
