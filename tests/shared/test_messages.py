@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from shared.errors import BadMessage, UnknownMessage
 from shared.messages import link, media, player
 from shared.messages.base import Message, Reader, encode, kebab
+from tests.budget import examples
 from tests.shared.golden import FOLDER, READERS
 
 readers = pytest.mark.parametrize("reader", [reader for reader, _ in READERS], ids=lambda reader: reader.direction)
@@ -108,7 +109,7 @@ json_values = st.recursive(
 
 
 @readers
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(data=st.data())
 def test_any_fields_under_a_known_tag_are_a_message_or_one_of_two_errors(
     reader: Reader[object], data: st.DataObject

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from router.core.selector import Candidate, Kind, NodeSelector, Preference, SortBy
 from router.core.selector.index import MAX_VIEWS, Index, shuffled
 from shared.records import LoadParts, SfuState
+from tests.budget import examples
 
 FEW = st.sampled_from([None, 0.0, 0.1, 0.5, 0.9, 0.95, 2.0, -1.0, float("inf"), 1e30])
 COUNTS = st.sampled_from([None, 0, 1, 2, 7, -3])
@@ -53,7 +54,7 @@ def standing(selector: NodeSelector, fleet: dict[str, Candidate], wish: Preferen
 
 @pytest.mark.parametrize("kind", list(Kind))
 @pytest.mark.parametrize("sort_by", list(SortBy))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(fleet=FLEETS, changes=FLEETS, wish=PREFERENCES, count=st.integers(1, 12), seed=st.integers(0, 3))
 def test_the_kept_order_is_the_sorted_order(
     kind: Kind, sort_by: SortBy, fleet: list[Any], changes: list[Any], wish: Preference, count: int, seed: int
