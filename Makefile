@@ -4,13 +4,19 @@ VENV ?= .venv
 ARGS ?=
 COMPILED = $(wildcard sfu/plane/*.pyx sfu/plane/native/*.pxi bench/*/*.pyx bench/generator/native/*.pxi bench/janus/*.c)
 
-.PHONY: up test check bench test-compose clean
+.PHONY: up test test-quick test-slow check bench test-compose clean
 
 up: $(VENV)/.installed-run
 	@exec $(VENV)/bin/sluice up $(ARGS)
 
 test: $(VENV)/.installed-dev
-	@scripts/test.sh $(VENV) $(ARGS)
+	@scripts/test.sh $(VENV) test $(ARGS)
+
+test-quick: $(VENV)/.installed-dev
+	@scripts/test.sh $(VENV) quick $(ARGS)
+
+test-slow: $(VENV)/.installed-dev
+	@scripts/test.sh $(VENV) slow $(ARGS)
 
 check: $(VENV)/.installed-dev
 	$(VENV)/bin/ruff check . && $(VENV)/bin/ruff format --check . && $(VENV)/bin/mypy --strict

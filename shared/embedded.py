@@ -61,7 +61,7 @@ def embedded_binary() -> str:
 
 
 class EmbeddedRedis:
-    """One server. `await start()`, use `url`, `await stop()`; it can be started again, on the same port."""
+    """One server. `await start()`, use `url`, `await stop()`; it can be started again, with the same URL."""
 
     def __init__(
         self,
@@ -128,7 +128,7 @@ class EmbeddedRedis:
                 raise EmbeddedFailed(binary=binary, detail=f"did not come up {where}", log=log)
 
     async def stop(self) -> None:
-        """End it; what it held in memory is gone. A stopped server can be started again on its port."""
+        """End it; what it held in memory is gone. A stopped server can be started again: its clients find it there."""
         await self._end()
         self._remove_directory()
 
@@ -142,6 +142,7 @@ class EmbeddedRedis:
         flags = {"port": str(port), "bind": "127.0.0.1", "save": "", "dir": str(directory), "daemonize": "no"}
         if self._private:
             flags |= {"unixsocket": self._socket, "unixsocketperm": "700"}
+            self._make_socket_directory(binary)
         command = [binary, *(part for name, value in (flags | self._settings).items() for part in (f"--{name}", value))]
         with (directory / "server.log").open("wb") as log:
             try:
@@ -157,6 +158,13 @@ class EmbeddedRedis:
             except (OSError, subprocess.SubprocessError) as error:
                 self._remove_directory()
                 raise EmbeddedFailed(binary=binary, detail=f"can't be started ({error})") from None
+
+    def _make_socket_directory(self, binary: str) -> None:
+        """Again, where `stop` has removed it: its clients know the path. Raises `EmbeddedFailed` for another user's."""
+        directory = Path(self._socket).parent
+        directory.mkdir(mode=0o700, exist_ok=True)
+        if directory.lstat().st_uid != os.getuid():
+            raise EmbeddedFailed(binary=binary, detail=f"can't use {directory}: it belongs to another user")
 
     async def _ready(self, port: int) -> bool:
         deadline = time.monotonic() + STARTS_WITHIN_S
@@ -196,7 +204,6 @@ class EmbeddedRedis:
     def _remove_directory(self) -> None:
         if self._socket_directory is not None:
             shutil.rmtree(self._socket_directory, ignore_errors=True)
-            self._socket_directory = None
         if self._own_directory and self.directory is not None:
             shutil.rmtree(self.directory, ignore_errors=True)
             self.directory = None

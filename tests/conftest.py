@@ -1,14 +1,36 @@
-"""Fixtures that tests of several packages share."""
+"""Tiers, lanes and the closing lines of a run, and fixtures that tests of several packages share."""
 
 from __future__ import annotations
 
 import asyncio
 import secrets
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from shared.embedded import EmbeddedRedis
+from tests.budget import register_profiles
+from tests.fakes.needed import left_out
+from tests.tiers import Lanes, add_marks
+
+register_profiles()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    add_marks(items)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Lanes:
+    return Lanes(config, log)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    skipped = terminalreporter.stats.get("skipped", [])
+    if line := left_out(str(report.longrepr[2]) for report in skipped):
+        terminalreporter.write_line(line, yellow=True)
 
 
 @pytest.fixture(scope="session")

@@ -20,7 +20,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from bench.capacity.player import SfuPlayer
 from bench.relay.peers import OfferedTrack, PeerMissing, PeerStats, TransportAnswer
-from bench.stats import resident_bytes
+from bench.stats import cpu_seconds, resident_bytes
 from localfleet.errors import FleetFailed
 from localfleet.program import Program, flags, start_program
 from shared.errors import SluiceError
@@ -223,10 +223,3 @@ def put_plane_first(pid: int) -> None:
     for task in Path(f"/proc/{pid}/task").iterdir():
         if (task / "comm").read_text().strip() == PLANE_THREAD:
             os.sched_setscheduler(int(task.name), policy, os.sched_param(priority))
-
-
-def cpu_seconds(pid: int) -> tuple[float, float]:
-    """User and system CPU of a process, all threads, in steps of 10 ms (`/proc/PID/stat`)."""
-    after_name = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    tick = os.sysconf("SC_CLK_TCK")
-    return int(after_name[11]) / tick, int(after_name[12]) / tick

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.relay.peers import PeerMissing
-from bench.stats import resident_bytes
+from bench.stats import cpu_seconds, resident_bytes
 from shared.errors import SluiceError
 
 PORTS = (20_000, 31_999)
@@ -30,7 +30,6 @@ START_TIMEOUT_S = 20.0
 STOP_TIMEOUT_S = 3.0
 LOG_LINES = 15
 _LIBRARIES = Path("/usr/lib")
-_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
 class JanusFailed(SluiceError):
@@ -55,14 +54,6 @@ class Installed:
     transport: Path
     shim: Path
     """Our library that lets it listen on 127.0.0.1 (`janus_loopback.c`)."""
-
-
-@dataclass(frozen=True, slots=True)
-class CpuTime:
-    """What a process with all its threads has used [s]."""
-
-    user_s: float
-    sys_s: float
 
 
 def find_janus(libraries: Path = _LIBRARIES) -> Installed:
@@ -114,12 +105,10 @@ class JanusProcess:
         self.pid = process.pid
         self.api = folder / "api"
 
-    def cpu(self) -> CpuTime:
-        """Of all its threads so far, from `/proc/PID/stat`, in steps of 10 ms. Raises `JanusFailed` when it has
-        ended."""
+    def cpu_seconds(self) -> tuple[float, float]:
+        """User and system CPU of all its threads so far [s]. Raises `JanusFailed` when it has ended."""
         self.check()
-        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
-        return CpuTime(int(fields[11]) / _TICKS_PER_S, int(fields[12]) / _TICKS_PER_S)
+        return cpu_seconds(self.pid)
 
     def resident_bytes(self) -> int:
         self.check()

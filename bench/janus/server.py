@@ -123,10 +123,8 @@ class JanusPeer:
         """Raises `JanusFailed` when Janus is gone. `drops` counts the connections that it gave up on its own."""
         api = self._running()
         assert self._process is not None
-        cpu = self._process.cpu()
-        return PeerStats(
-            user_s=cpu.user_s, sys_s=cpu.sys_s, rss_bytes=self._process.resident_bytes(), drops=dict(api.lost)
-        )
+        user_s, sys_s = self._process.cpu_seconds()
+        return PeerStats(user_s=user_s, sys_s=sys_s, rss_bytes=self._process.resident_bytes(), drops=dict(api.lost))
 
     async def stop(self) -> None:
         await self._stack.aclose()

@@ -13,6 +13,7 @@ import pytest
 
 from bench import machine
 from bench.machine import Cores, busy_seconds, socket_drops, warnings
+from tests.fakes.needed import need_installed
 
 EVERY = range(os.cpu_count() or 1)
 
@@ -70,10 +71,12 @@ def test_one_core_is_too_few(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "one core" in warnings(Cores(server=None, generator=None))[0]
 
 
-@pytest.mark.integration
+@pytest.mark.process
 def test_nat_rules_make_netfilter_track_loopback() -> None:
-    if os.geteuid() or not all(map(shutil.which, ("unshare", "iptables", "ip"))):
-        pytest.skip("needs root, unshare, iptables and ip")
+    if os.geteuid():
+        pytest.skip("needs root")
+    tools = all(map(shutil.which, ("unshare", "iptables", "ip")))
+    need_installed(tools, "unshare, iptables and ip", "apt-get install util-linux iptables iproute2", also_in_ci=False)
     script = "from bench.machine import tracks_loopback; print(tracks_loopback())"
     rule = "iptables -t nat -A OUTPUT -d 192.0.2.1 -j DNAT --to 192.0.2.2"
     look = f"{sys.executable} -c '{script}'"

@@ -2,35 +2,26 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import AsyncIterator
 
-import pytest
 import pytest_asyncio
 from playwright.async_api import BrowserContext
 
 from bench.chromium import find_chromium, open_chromium
 from localfleet.fleet import Fleet, FleetSpec
+from tests.fakes.needed import need_installed
 
 ROUTERS, SFUS = 2, 3
 CAP_KBPS = 20_000
 """Told to publishers by REMB: so much that a browser gets there only by believing it, never by measuring."""
 
 
-def missing(what: str) -> None:
-    """Skip with a clear word; in CI, where everything must be there, fail."""
-    if os.environ.get("CI") == "true":
-        pytest.fail(f"{what}; CI must have it")
-    pytest.skip(what)
-
-
 @pytest_asyncio.fixture(loop_scope="session", scope="session")
 async def chromium() -> AsyncIterator[BrowserContext]:
     """One browser; tests open pages in it and close them again."""
     executable = find_chromium()
-    if executable is None:
-        missing("no chromium here: `apt-get install chromium`, or set SLUICE_CHROMIUM to a Chrome")
-        raise AssertionError
+    need_installed(executable, "Chromium", "apt-get install chromium, or set SLUICE_CHROMIUM to a Chrome")
+    assert executable is not None
     async with open_chromium(executable) as context:
         yield context
 

@@ -11,7 +11,7 @@ from playwright.async_api import BrowserContext
 from localfleet.fleet import Fleet
 from tests.browser.room import Person, until
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 DRAINED_WITHIN_S = 60.0
 

@@ -12,7 +12,7 @@ from localfleet.fleet import Fleet
 from tests.browser.room import Person, until
 from tests.browser.test_call import pair
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 REJOINED_WITHIN_S = 5.0
 NOISE = 3.0

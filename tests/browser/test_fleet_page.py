@@ -20,7 +20,7 @@ from shared.records import Drain, SfuState
 from shared.store.store import Store
 from shared.tokens import OperatorClaims, PlayerClaims, issue
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 SIDEWAYS = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 MANY = 80

@@ -15,7 +15,7 @@ from rehearse.shell.stall import StallMeter
 from tests.browser.room import Person, until
 from tests.fakes.road import Road, fates, open_road
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(300)]
 
 FRAMES = 100
 """Frames of one look at the picture: four seconds."""

@@ -8,7 +8,7 @@ from playwright.async_api import BrowserContext, Page
 from localfleet.fleet import Fleet
 from tests.browser.room import Person
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 UNLABELLED = """[...document.querySelectorAll('input, textarea, button, a')]
     .filter((e) => e.checkVisibility() && !e.labels?.length && !e.textContent.trim()).map((e) => e.outerHTML)"""

@@ -13,7 +13,7 @@ from localfleet.fleet import Fleet
 from tests.browser.conftest import CAP_KBPS
 from tests.browser.room import Person, until
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 PUBLISH_SIMULCAST = """() => {
     const canvas = Object.assign(document.createElement("canvas"), { width: 1280, height: 720 });

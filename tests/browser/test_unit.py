@@ -6,10 +6,12 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import pytest
 from playwright._impl._driver import compute_driver_executable
 
-from tests.browser.conftest import missing
+from tests.fakes.needed import need_installed
 
+pytestmark = pytest.mark.unit
 UNIT = Path(__file__).parent / "unit"
 
 
@@ -26,9 +28,8 @@ def find_node() -> str | None:
 def test_client_library() -> None:
     """Every rule in tests/browser/unit holds."""
     node = find_node()
-    if node is None:
-        missing("no node >= 20 here for the client library's unit tests: `apt-get install nodejs`")
-        return
+    need_installed(node, "node 20 or later", "apt-get install nodejs")
+    assert node is not None
     files = sorted(map(str, UNIT.glob("*.test.mjs")))
     assert files, "the unit tests are gone"
     run = subprocess.run([node, "--test", *files], capture_output=True, text=True, timeout=100, check=False)

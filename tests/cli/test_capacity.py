@@ -97,7 +97,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(capacity_figures, "CPU_GUARD", math.inf)
 
 
-@pytest.mark.integration
+@pytest.mark.process
 @pytest.mark.usefixtures("patient")
 def test_a_small_search_with_a_real_sfu(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     toml = tmp_path / "c.toml"
@@ -112,7 +112,7 @@ def test_a_small_search_with_a_real_sfu(tmp_path: Path, capsys: pytest.CaptureFi
     assert "8 streams, 3 players" in captured.err, "a line a step"
 
 
-@pytest.mark.integration
+@pytest.mark.process
 @pytest.mark.usefixtures("patient")
 async def test_the_sfu_counts_what_it_forwards() -> None:
     """Packets, bits and CPU are the SFU's own, the delay is its histogram's."""

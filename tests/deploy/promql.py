@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
 from pathlib import Path
 
-import pytest
+from tests.fakes.needed import need_installed
 
 SERIES = re.compile(r"\b(sluice_[a-z_]+)(?:\{([^}]*)\})?")
 LABEL = re.compile(r"([a-z_]+)\s*(?:=~|!~|!=|=)")
@@ -41,9 +40,7 @@ def plain(expr: str) -> str:
 def promtool(*args: str, cwd: Path) -> None:
     """Run promtool. In CI it must be there; elsewhere its tests are skipped without it."""
     binary = shutil.which("promtool")
-    if binary is None:
-        if os.environ.get("CI") == "true":
-            pytest.fail("no promtool; CI must have it")
-        pytest.skip("no promtool here: `apt-get install prometheus`")
+    need_installed(binary, "promtool", "apt-get install prometheus")
+    assert binary is not None
     run = subprocess.run([binary, *args], cwd=cwd, capture_output=True, text=True, timeout=60, check=False)
     assert run.returncode == 0, run.stdout + run.stderr

@@ -27,7 +27,7 @@ from localfleet.fleet import Fleet, FleetSpec
 from player.core.rules import safe_to_move
 from shared.errors import BadMessage
 
-pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(180)]
 WITHIN_S = 40.0
 GENEROUS_GAP_MS = 1500.0
 """The machine may be busy; `sluice rehearse` has the strict bounds."""

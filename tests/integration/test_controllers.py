@@ -28,7 +28,7 @@ from tests.fakes.scaling_rig import Sfu
 
 OUTAGE_S = float(os.environ.get("SLUICE_TEST_OUTAGE_S", "5"))
 """How long Redis is away: longer than a lease lasts."""
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(240 + 2 * OUTAGE_S)]
+pytestmark = pytest.mark.timeout(240 + 2 * OUTAGE_S)
 WITHIN_S = 90.0
 """For whatever must come about; the machine may be busy with anything."""
 SETTINGS = """

@@ -14,7 +14,7 @@ from rehearse.core.rehearsal import RehearsalKind
 from rehearse.shell.rehearsal import staged
 from rehearse.shell.stall import StallMeter
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.timeout(240)
 SILENCE_S = 2.0
 OUTAGE_S = 5.0
 """Longer than an SFU may go unheard of (3 s) and than its record is believed for placement."""

@@ -12,7 +12,7 @@ from rehearse.core.rehearsal import RehearsalKind
 from rehearse.shell.rehearsal import staged
 from rehearse.shell.stall import StallMeter
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.timeout(240)
 SILENCE_S = 2.0
 """Media that depended on the router would be silent until the player is assigned anew, or for good."""
 

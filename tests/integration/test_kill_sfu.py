@@ -13,7 +13,7 @@ from rehearse.core.rehearsal import REJOIN_BOUND_S, RehearsalKind
 from rehearse.shell.rehearsal import staged
 from rehearse.shell.stall import StallMeter
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.timeout(240)
 
 
 async def test_players_of_a_killed_sfu_rejoin_elsewhere() -> None:

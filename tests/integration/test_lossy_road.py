@@ -18,7 +18,7 @@ from player.core.rules import safe_to_move
 from tests.fakes.road import Road, fates, open_road
 from tests.fakes.sfu_process import until
 
-pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(180)]
 
 REPAIRED = 40
 """Packets that retransmissions must have brought, to both bots together."""

@@ -17,7 +17,6 @@ from shared.messages import player
 from shared.store import Store
 from tests.router.actors import Player, RouterProcess, Sfu, player_token
 
-pytestmark = pytest.mark.integration
 WITHIN_S = 30.0
 
 

@@ -9,9 +9,9 @@ import sys
 
 import pytest
 
-from tests.fakes.needed import need
+from tests.fakes.needed import need_installed
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.timeout(300)
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def server(request: pytest.FixtureRequest) -> list[str]:
     if request.param == "embedded":
         return []
     found = shutil.which("redis-server")
-    need(found is not None, "redis-server is not installed")
+    need_installed(found, "redis-server", "apt-get install redis-server")
     return ["--server", str(found)]
 
 

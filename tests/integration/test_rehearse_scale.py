@@ -16,7 +16,7 @@ from control.shell.pools.proc import marked
 from control.shell.pools.process import MARK
 from tests.integration.test_rehearse import rehearse
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.timeout(300)
 GAPS = "nobody hears a gap"
 """Judged on a quiet machine, by whoever runs the command; here it only has to be measured."""
 

@@ -16,8 +16,6 @@ from shared.records import ExitScope, Presence, PublicationRecord, SfuStatus
 from shared.store import Store
 from tests.router.actors import Player, RouterProcess, Sfu, until
 
-pytestmark = pytest.mark.integration
-
 
 class Fleet:
     """Two routers; SFU s1 is linked to both, s2 to the first only, so that the second knows it from Redis alone."""

@@ -6,14 +6,11 @@ import asyncio
 import time
 
 import aiohttp
-import pytest
 
 from shared.embedded import EmbeddedRedis
 from shared.messages import player
 from shared.records import Presence
 from tests.router.actors import Player, RouterProcess, Sfu
-
-pytestmark = pytest.mark.integration
 
 
 def test_redis_away_sessions_stay_joins_go_on_and_a_cordon_made_meanwhile_reaches_everybody_after() -> None:

@@ -28,8 +28,6 @@ from tests.fakes.link_router import LinkRouter
 from tests.fakes.media_player import MediaPlayer, media_token
 from tests.fakes.sfu_process import SfuProcess, until
 
-pytestmark = pytest.mark.integration
-
 
 class World:
     """A scripted router, SFU processes and players, all ended with the test."""

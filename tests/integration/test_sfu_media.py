@@ -31,7 +31,7 @@ from shared.rtc import sdp
 from tests.fakes.media_player import MediaPlayer, media_token
 from tests.fakes.sfu_process import SfuProcess, until
 
-pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 Join = Callable[..., MediaPlayer]
 
 

@@ -39,11 +39,11 @@ GSTREAMER = Stack("gstreamer", (SYSTEM_PYTHON, str(HERE / "gst_peer.py")))
 def lacking(stack: Stack) -> str:
     """What is not installed of a stack; empty when it can run."""
     if shutil.which(stack.command[0]) is None:
-        return f"no {stack.command[0]} here"
+        return stack.command[0]
     if stack is WRTC:
-        return "" if (PEERS / "node_modules/@roamhq/wrtc").is_dir() else "no @roamhq/wrtc here"
+        return "" if (PEERS / "node_modules/@roamhq/wrtc").is_dir() else "@roamhq/wrtc"
     probe = subprocess.run([*stack.command, "--probe"], capture_output=True, text=True, check=False, timeout=60)
-    return "" if probe.returncode == 0 else f"no usable GStreamer here ({probe.stderr.strip().splitlines()[-1:]})"
+    return "" if probe.returncode == 0 else f"a usable GStreamer ({probe.stderr.strip().splitlines()[-1:]})"
 
 
 class PeerProcess:

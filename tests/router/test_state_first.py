@@ -15,12 +15,13 @@ from router.core.facts import Fact
 from router.core.selector import PlacementDecision
 from shared.placing import PlacedRoom
 from shared.records import SfuState
+from tests.budget import examples
 from tests.router.fleet_machine import FleetMachine
 
 _QUIET = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
 HISTORIES = int(os.environ.get("SLUICE_TEST_HISTORIES", "60"))
 """Random histories of 60 steps each; a nightly run can ask for many more."""
-HOLDS = settings(max_examples=HISTORIES, stateful_step_count=60, deadline=None, suppress_health_check=_QUIET)
+HOLDS = settings(max_examples=examples(HISTORIES), stateful_step_count=60, deadline=None, suppress_health_check=_QUIET)
 BREAKS = settings(
     max_examples=1000,
     stateful_step_count=60,
@@ -33,6 +34,7 @@ BREAKS = settings(
 )
 
 
+@pytest.mark.hypothesis
 def test_after_a_player_heard_of_a_cordon_no_assignment_returns_that_sfu() -> None:
     FleetMachine.assignments = 0
     run_state_machine_as_test(FleetMachine, settings=HOLDS)  # type: ignore[no-untyped-call]

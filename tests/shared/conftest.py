@@ -12,7 +12,7 @@ from redis.asyncio import Redis
 
 from shared.embedded import EmbeddedRedis
 from shared.host.ports import Ports
-from tests.fakes.needed import need
+from tests.fakes.needed import need_installed
 from tests.shared.worlds import MemoryWorld, RedisWorld, World
 
 DEBIAN_REDIS = Path("/usr/bin/redis-server")
@@ -21,7 +21,7 @@ DEBIAN_REDIS = Path("/usr/bin/redis-server")
 @pytest.fixture(scope="session")
 def debian_redis_url() -> Iterator[str]:
     """A server of the distribution's own package."""
-    need(DEBIAN_REDIS.exists(), f"{DEBIAN_REDIS} is not installed")
+    need_installed(DEBIAN_REDIS.exists(), str(DEBIAN_REDIS), "apt-get install redis-server")
     server = EmbeddedRedis(binary=str(DEBIAN_REDIS))
     asyncio.run(server.start())
     yield server.url

@@ -1,16 +1,19 @@
-"""The pinned bytes of protocol version 1: for each message and record a file with every field, one with the least, and
-one with what the fields mean that are left out.
+"""The pinned bytes of protocol version 1: for each message and record an example with every field, one with the least,
+and one with what the fields mean that are left out.
 
-`python -m tests.shared.golden` adds files that are missing. It never touches one that is there: what a released program
-has written must stay readable, so such a file is changed by nobody.
+`golden/v1.link.jsonl` has those of the link's messages, and so on: a line each, its name and then the bytes as they are
+written. `python -m tests.shared.golden` appends lines that are missing. It never touches one that is there: what a
+released program has written must stay readable, so never edit such a line.
 """
 
 from __future__ import annotations
 
 import types
 import typing
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,23 +24,53 @@ from shared.messages import link, media, player
 from shared.messages.base import Message, encode, kebab
 from shared.records import Record, read_record, write_record
 
-FOLDER = Path(__file__).parent / "golden" / "v1"
+FOLDER = Path(__file__).parent / "golden"
+FILES = ("link", "media", "player", "record")
+"""A file each: three of messages and one of records."""
+
+
+class Line(msgspec.Struct, forbid_unknown_fields=True):
+    """One line of a file; `raw` keeps the very bytes, blanks and the order of fields included."""
+
+    name: str
+    raw: msgspec.Raw
+
+
+def path_of(which: str) -> Path:
+    return FOLDER / f"v1.{which}.jsonl"
+
+
+@cache
+def pinned() -> dict[str, bytes]:
+    """All examples by their whole names, as `link.hello.full-2`, in the order of the files."""
+    found: dict[str, bytes] = {}
+    for which in FILES:
+        for text in path_of(which).read_bytes().splitlines():
+            line = msgspec.json.decode(text, type=Line)
+            name = f"{which}.{line.name}"
+            assert name not in found, f"{name} is pinned twice"
+            found[name] = bytes(line.raw)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A message or a record, by the name of its files."""
+    """A message or a record, by the name of its examples."""
 
     name: str
     type: type[msgspec.Struct]
 
-    def files(self) -> list[Path]:
-        """Its pinned files, the one with the least first."""
-        return sorted(FOLDER.glob(f"{self.name}.min.json")) + sorted(FOLDER.glob(f"{self.name}.full*.json"))
+    def examples(self) -> dict[str, bytes]:
+        """Its pinned examples, the one with the least first."""
+        return self._pinned("min") | self._pinned("full")
 
-    def defaults_files(self) -> list[Path]:
+    def defaults(self) -> dict[str, bytes]:
         """Its pinned defaults."""
-        return sorted(FOLDER.glob(f"{self.name}.defaults*.json"))
+        return self._pinned("defaults")
+
+    def _pinned(self, what: str) -> dict[str, bytes]:
+        start = f"{self.name}.{what}"
+        return {name: raw for name, raw in pinned().items() if name == start or name.startswith(f"{start}-")}
 
     def encode(self, value: Any) -> bytes:
         return encode(value).encode() if issubclass(self.type, Message) else write_record(value)
@@ -85,7 +118,7 @@ def _defined_in(module: types.ModuleType, base: type[msgspec.Struct]) -> Iterato
 
 
 def fields_in(raw: bytes) -> set[str]:
-    """The names of the fields that stand in a file, its tag left out."""
+    """The names of the fields that stand in an example, its tag left out."""
     return set(msgspec.json.decode(raw, type=dict[str, Any])) - {"type"}
 
 
@@ -109,26 +142,25 @@ def _plain(value: Any) -> Any:
 
 
 def missing() -> dict[str, bytes]:
-    """File names and contents that are missing: a new kind's, and one for fields that no file of a kind has."""
+    """Names and bytes that are missing: a new kind's, and an example of fields that none of a kind has."""
     made: dict[str, bytes] = {}
     for kind in kinds():
-        pinned = kind.files()
-        if not any(".min." in path.name for path in pinned):
-            made[f"{kind.name}.min.json"] = kind.encode(_least(kind.type))
-        pinned_defaults = {name for path in kind.defaults_files() for name in fields_in(path.read_bytes())}
+        names = [name.removeprefix(f"{kind.name}.") for name in kind.examples()]
+        if "min" not in names:
+            made[f"{kind.name}.min"] = kind.encode(_least(kind.type))
+        pinned_defaults = {name for raw in kind.defaults().values() for name in fields_in(raw)}
         unpinned = {name: value for name, value in defaults_of(kind).items() if name not in pinned_defaults}
         if unpinned:
-            number = len(kind.defaults_files()) + 1
-            made[f"{kind.name}.defaults{_suffix(number)}.json"] = msgspec.json.encode(unpinned)
-        seen = {name for path in pinned for name in fields_in(path.read_bytes())}
-        if not fields_of(kind) <= seen or not any(".full" in path.name for path in pinned):
-            number = sum(".full" in path.name for path in pinned) + 1
-            made[f"{kind.name}.full{_suffix(number)}.json"] = kind.encode(_full(kind.type))
+            made[f"{kind.name}.defaults{_suffix(len(kind.defaults()))}"] = msgspec.json.encode(unpinned)
+        seen = {name for raw in kind.examples().values() for name in fields_in(raw)}
+        full = sum(name.startswith("full") for name in names)
+        if not fields_of(kind) <= seen or not full:
+            made[f"{kind.name}.full{_suffix(full)}"] = kind.encode(_full(kind.type))
     return made
 
 
-def _suffix(number: int) -> str:
-    return "" if number == 1 else f"-{number}"
+def _suffix(before: int) -> str:
+    return f"-{before + 1}" if before else ""
 
 
 def _least(kind: type[msgspec.Struct]) -> Any:
@@ -163,11 +195,14 @@ def _sample(name: str, hint: Any) -> Any:
 
 
 def main() -> None:
-    FOLDER.mkdir(parents=True, exist_ok=True)
+    added = defaultdict(list)
     for name, raw in missing().items():
-        with (FOLDER / name).open("xb") as file:
-            file.write(raw)
+        which, _, rest = name.partition(".")
+        added[which].append(msgspec.json.encode(Line(name=rest, raw=msgspec.Raw(raw))) + b"\n")
         print(f"added {name}")
+    for which, lines in added.items():
+        with path_of(which).open("ab") as file:
+            file.writelines(lines)
 
 
 if __name__ == "__main__":

@@ -154,6 +154,23 @@ async def test_a_private_server_has_no_port_and_a_socket_that_only_its_user_can_
     assert server.url == f"unix://{path}", "programs that know the old URL find the restarted server"
     await server.stop()
     assert not path.parent.exists()
+    await server.start()
+    assert server.url == f"unix://{path}", "after an outage as well"
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    await server.stop()
+    assert not path.parent.exists()
+
+
+async def test_a_private_server_takes_no_directory_of_another_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = EmbeddedRedis(directory=tmp_path, private=True)
+    await server.start()
+    await server.stop()
+    monkeypatch.setattr("os.getuid", lambda: 4711)
+    with pytest.raises(EmbeddedFailed, match="another user"):
+        await server.start()
+    Path(server.url.removeprefix("unix://")).parent.rmdir()
 
 
 def listening(pid: int) -> list[str]:

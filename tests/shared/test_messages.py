@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from shared.errors import BadMessage, UnknownMessage
 from shared.messages import link, media, player
 from shared.messages.base import Message, Reader, encode, kebab
-from tests.shared.golden import FOLDER, READERS
+from tests.budget import examples
+from tests.shared.golden import READERS, pinned
 
 readers = pytest.mark.parametrize("reader", [reader for reader, _ in READERS], ids=lambda reader: reader.direction)
 
@@ -113,7 +114,7 @@ json_values = st.recursive(
 
 
 @readers
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(data=st.data())
 def test_any_fields_under_a_known_tag_are_a_message_or_one_of_two_errors(
     reader: Reader[object], data: st.DataObject
@@ -133,7 +134,7 @@ def test_any_fields_under_a_known_tag_are_a_message_or_one_of_two_errors(
 
 @given(data=st.data())
 def test_a_pinned_frame_with_any_bytes_changed_is_a_message_or_one_of_two_errors(data: st.DataObject) -> None:
-    frame = bytearray((FOLDER / "player.welcome.full.json").read_bytes())
+    frame = bytearray(pinned()["player.welcome.full"])
     for _ in range(data.draw(st.integers(1, 4))):
         frame[data.draw(st.integers(0, len(frame) - 1))] = data.draw(st.integers(0, 255))
     cut = data.draw(st.integers(0, len(frame)))

@@ -24,7 +24,7 @@ from shared.records import (
     version_of,
     write_record,
 )
-from tests.shared.golden import FOLDER
+from tests.shared.golden import pinned
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_an_unknown_status_survives_a_rewrite() -> None:
 def test_fields_of_a_newer_version_survive_a_rewrite_by_this_one(kind: type[SfuState]) -> None:
     name = {SfuState: "sfu-state"}.get(kind, "")
     fields = (
-        msgspec.json.decode((FOLDER / f"record.{name}.full.json").read_bytes())
+        msgspec.json.decode(pinned()[f"record.{name}.full"])
         if name
         else {"player": "p", "identity": "i", "publication": "b", "kind": "video", "router": "r"}
     )

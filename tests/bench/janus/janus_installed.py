@@ -7,6 +7,8 @@ import shutil
 
 import pytest
 
+from tests.fakes.needed import need_installed
+
 
 def need_janus() -> None:
     """Skip the test without Janus; fail it where `CI` is set, unless `SLUICE_WITHOUT_JANUS` says there is none."""
@@ -14,4 +16,4 @@ def need_janus() -> None:
         return
     if os.environ.get("CI") and not os.environ.get("SLUICE_WITHOUT_JANUS"):
         pytest.fail("Janus is missing here: apt-get install janus, or set SLUICE_WITHOUT_JANUS=1")
-    pytest.skip("Janus is not installed")
+    need_installed(False, "Janus", "apt-get install janus", also_in_ci=False)

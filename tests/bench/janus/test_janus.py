@@ -51,7 +51,8 @@ def check(figures: RelayFigures) -> None:
     assert figures.version.startswith("Janus ")
 
 
-@pytest.mark.integration
+@pytest.mark.slow
+@pytest.mark.process
 @pytest.mark.parametrize("profile", [GCM, CM])
 async def test_a_small_fanout_arrives_whole(profile: SrtpProfile) -> None:
     need_janus()
@@ -60,14 +61,16 @@ async def test_a_small_fanout_arrives_whole(profile: SrtpProfile) -> None:
     assert figures.profile == profile.value
 
 
-@pytest.mark.integration
+@pytest.mark.slow
+@pytest.mark.process
 @pytest.mark.parametrize(("workload", "size"), [("audio", 2), ("rooms", 1)])
 async def test_many_publishers_are_told_apart(workload: str, size: int) -> None:
     need_janus()
     check(await run(workload, size))
 
 
-@pytest.mark.integration
+@pytest.mark.slow
+@pytest.mark.process
 async def test_nothing_is_left_of_a_start_that_failed(monkeypatch: pytest.MonkeyPatch) -> None:
     need_janus()
     paths: list[Path] = []

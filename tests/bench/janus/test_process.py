@@ -60,7 +60,8 @@ def gone(pid: int) -> bool:
     return not Path(f"/proc/{pid}").exists()
 
 
-@pytest.mark.integration
+@pytest.mark.slow
+@pytest.mark.process
 async def test_it_runs_on_its_core_and_ends_with_its_block() -> None:
     need_janus()
     core = min(os.sched_getaffinity(0))
@@ -69,15 +70,15 @@ async def test_it_runs_on_its_core_and_ends_with_its_block() -> None:
         threads = [int(path.name) for path in Path(f"/proc/{janus.pid}/task").iterdir()]
         assert len(threads) > 1
         assert all(os.sched_getaffinity(thread) == {core} for thread in threads)
-        cpu = janus.cpu()
-        assert cpu.user_s + cpu.sys_s > 0
+        assert sum(janus.cpu_seconds()) > 0
         assert janus.resident_bytes() > 1_000_000
     assert gone(janus.pid)
     assert os.sched_getaffinity(0) == ours
     assert not janus.api.parent.exists()
 
 
-@pytest.mark.integration
+@pytest.mark.slow
+@pytest.mark.process
 async def test_it_ends_when_the_run_fails() -> None:
     need_janus()
     pids: list[int] = []
@@ -92,14 +93,15 @@ async def _fail(pids: list[int]) -> None:
         raise ZeroDivisionError
 
 
-@pytest.mark.integration
+@pytest.mark.slow
+@pytest.mark.process
 async def test_an_early_end_is_told_with_its_log() -> None:
     need_janus()
     async with janus_process(find_janus(), core=None, event_loops=1) as janus:
         os.kill(janus.pid, signal.SIGKILL)
         await _ended(janus)
         with pytest.raises(JanusFailed, match=r"(?s)status -9.*VideoRoom plugin initialized"):
-            janus.cpu()
+            janus.cpu_seconds()
 
 
 async def _ended(janus: JanusProcess) -> None:

@@ -19,7 +19,6 @@ from bench.relay.sluice import SluicePeer
 from bench.relay.workloads import SPEAKERS, WORKLOADS
 from shared.rtc.srtp import SrtpProfile
 
-pytestmark = pytest.mark.integration
 UNPINNED = Cores(server=None, generator=None)
 
 

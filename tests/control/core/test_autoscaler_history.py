@@ -15,6 +15,7 @@ from control.core.autoscaler import Terminate, TickDecision
 from control.core.pool import NodePhase, PoolNode
 from control.core.scaling_settings import ScalingSettings
 from shared.scaling_records import AUTOSCALER, ScaleAction, ScalingState
+from tests.budget import examples
 from tests.fakes.scaling_rig import Controller, Done, Rig, Sfu
 
 # A time-out within an example would look to hypothesis like a failing example.
@@ -319,7 +320,7 @@ class Histories(RuleBasedStateMachine):
 
 TestHistories = Histories.TestCase
 TestHistories.settings = settings(
-    max_examples=50,
+    max_examples=examples(50),
     stateful_step_count=30,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],

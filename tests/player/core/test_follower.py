@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from player.core.follower import Dropped, Effect, Follower, Switched, Unneeded, Visit, Want
 from shared.records import PublicationRecord
+from tests.budget import examples
 
 
 def at(sfu: str, name: str = "p", *, generation: int = 1) -> PublicationRecord:
@@ -125,7 +126,7 @@ def test_a_copy_ended_by_its_sfu_is_forgotten_unless_the_room_says_it_is_there()
 SFUS, NAMES = ("a", "b", "c"), ("p", "q")
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 @given(
     st.lists(
         st.one_of(

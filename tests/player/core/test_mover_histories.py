@@ -14,6 +14,7 @@ from player.core.mover import Mover
 from player.core.phases import Phase
 from player.core.rules import safe_to_move
 from shared.records import Presence
+from tests.budget import examples
 
 SFUS = ("a", "b", "c", "d")
 TRACKS = ("sound", "picture")
@@ -236,5 +237,5 @@ class World(RuleBasedStateMachine):
         assert set(self.links) == {home.number}, "links were left open"
 
 
-World.TestCase.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+World.TestCase.settings = settings(max_examples=examples(60), stateful_step_count=30, deadline=None)
 TestMoverHistories = World.TestCase

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from router.core.selector import NO_PREFERENCE, NodeSelector, Preference, SelectorKind, SortBy, Standing
 from router.core.selector.index import MAX_VIEWS, Index, shuffled
 from shared.records import LoadParts, SfuState
+from tests.budget import examples
 from tests.router.core.plain_order import plain_order
 
 SELECTOR = NodeSelector()
@@ -52,7 +53,7 @@ def standing(
 
 @pytest.mark.parametrize("kind", list(SelectorKind))
 @pytest.mark.parametrize("sort_by", list(SortBy))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(fleet=FLEETS, changes=FLEETS, wish=PREFERENCES, count=st.integers(1, 12), seed=st.integers(0, 3))
 def test_the_kept_order_is_the_sorted_order(
     kind: SelectorKind, sort_by: SortBy, fleet: list[Any], changes: list[Any], wish: Preference, count: int, seed: int

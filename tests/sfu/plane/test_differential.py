@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from shared.errors import BadPacket
 from shared.rtc import rtcp, rtp, vp8
+from tests.budget import examples
 from tests.fakes.plane_rig import Rig, Seen, vp8_payload
 
 RIDS = ("l", "m", "h")
@@ -124,7 +125,7 @@ actions = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     steps=actions,
     seed=st.integers(0, 1 << 32),
@@ -166,7 +167,7 @@ def test_viewers_get_what_was_published_in_one_continuous_story(
         check_story(publisher, seen)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(seed=st.integers(0, 1 << 32), loss=st.sampled_from([0.05, 0.3]))
 def test_viewer_repairs_its_own_losses_by_nack(seed: int, loss: float) -> None:
     rig, rng = Rig(seed=seed), random.Random(seed)
@@ -186,7 +187,7 @@ def test_viewer_repairs_its_own_losses_by_nack(seed: int, loss: float) -> None:
     assert repaired == {header.sequence.to_bytes(2, "big"): (header.timestamp, payload) for header, _, payload in lost}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(datagrams=st.lists(st.binary(max_size=80), max_size=20), packets=st.lists(st.binary(min_size=12, max_size=80)))
 def test_nothing_a_peer_sends_raises(datagrams: list[bytes], packets: list[bytes]) -> None:
     rig = Rig()

@@ -13,6 +13,7 @@ from sfu.plane.api import ConsumerSpec, PlaneSnapshot
 from shared.rtc import rtcp, rtp, transport_cc
 from shared.rtc.demux import is_rtcp
 from shared.rtc.srtp import SrtpProfile
+from tests.budget import examples
 from tests.fakes.plane_rig import Rig, vp8_payload
 
 RIDS = ("l", "m", "h")
@@ -330,7 +331,7 @@ def told(snapshot: PlaneSnapshot) -> tuple[object, ...]:
 
 
 @pytest.mark.parametrize("profile", SrtpProfile)
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=examples(12), deadline=None)
 @given(seed=st.integers(0, 1 << 32))
 def test_both_planes_send_the_same_bytes_and_tell_the_same_facts(seed: int, profile: SrtpProfile) -> None:
     twins = Twins(seed, profile)
@@ -340,7 +341,7 @@ def test_both_planes_send_the_same_bytes_and_tell_the_same_facts(seed: int, prof
     assert twins.rigs[0].wire
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(packets=st.lists(st.binary(min_size=10, max_size=200), max_size=30))
 def test_both_planes_make_the_same_of_any_authentic_packet(packets: list[bytes]) -> None:
     twins = Twins(1, SrtpProfile.AEAD_AES_128_GCM)
@@ -361,7 +362,7 @@ def test_ssrc_is_not_taken_twice_whichever_plane() -> None:
             rig.plane.consume(spec, now=rig.now)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     chunks=st.lists(st.binary(min_size=2, max_size=2), max_size=40),
     tail=st.binary(max_size=90),

@@ -29,6 +29,7 @@ from shared.rtc.sdp import (
     vp8,
     write,
 )
+from tests.budget import examples
 
 DATA = Path(__file__).parents[2] / "data"
 REAL = [path.read_text() for path in sorted(DATA.glob("*.sdp"))]
@@ -164,7 +165,7 @@ def parse_or_refuse(text: str) -> None:
     parse(write(description))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.text())
 def test_arbitrary_text_raises_nothing_else(text: str) -> None:
     parse_or_refuse(text)
@@ -174,14 +175,14 @@ def test_arbitrary_text_raises_nothing_else(text: str) -> None:
 NAMES = ["rtpmap", "fmtp", "rtcp-fb", "extmap", "rid", "simulcast", "ssrc", "ssrc-group", "candidate", "mid", "group"]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(NAMES), st.text(alphabet="09 /:;,=~*.sendrcvFIDcaopt²٣", max_size=30))))
 def test_arbitrary_attributes_raise_nothing_else(attributes: list[tuple[str, str]]) -> None:
     lines = "".join(f"a={name}:{value}\r\n" for name, value in attributes)
     parse_or_refuse("v=0\r\nm=video 9 UDP/TLS/RTP/SAVPF 0 9 09 90\r\n" + lines)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.sampled_from(REAL), st.integers(0, 2**32), st.integers(1, 20))
 def test_mutated_real_descriptions_raise_nothing_else(text: str, seed: int, edits: int) -> None:
     rng = random.Random(seed)

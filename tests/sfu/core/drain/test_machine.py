@@ -34,6 +34,7 @@ from sfu.core.drain.events import (
 )
 from sfu.core.drain.machine import DrainMachine, DrainState
 from shared.records import DrainCause, SfuStatus
+from tests.budget import examples
 
 BOUNDS = DrainBounds()
 NOW = 1000.0
@@ -387,7 +388,7 @@ class AnyHistory(RuleBasedStateMachine):
 
 
 TestAnyHistory = AnyHistory.TestCase
-TestAnyHistory.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestAnyHistory.settings = settings(max_examples=examples(150), stateful_step_count=40, deadline=None)
 
 
 @pytest.mark.parametrize("players", [0, 1, 5000])

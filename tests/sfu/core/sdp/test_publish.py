@@ -31,6 +31,7 @@ from shared.rtc.sdp import (
     vp8,
     write,
 )
+from tests.budget import examples
 
 DATA = Path(__file__).parents[3] / "data"
 FINGERPRINT = Fingerprint("sha-256", ":".join(["AB"] * 32))
@@ -211,7 +212,7 @@ def test_a_line_without_a_codec_of_ours_is_rejected_when_nobody_needs_it() -> No
     assert result.answer.bundle == ("1",)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.data())
 def test_no_offer_makes_anything_but_an_answer_or_bad_sdp(data: st.DataObject) -> None:
     lines = (DATA / "chromium-156-offer-simulcast-publish.sdp").read_text().splitlines()

@@ -26,6 +26,7 @@ from shared.rtc.sdp import (
     parse,
     write,
 )
+from tests.budget import examples
 
 FINGERPRINT = Fingerprint("sha-256", ":".join(["AB"] * 32))
 OPUS = MediaFormat(kind="audio", name="opus")
@@ -329,4 +330,4 @@ class AnyNegotiation(RuleBasedStateMachine):
 
 
 TestAnyNegotiation = AnyNegotiation.TestCase
-TestAnyNegotiation.settings = settings(max_examples=100, stateful_step_count=30, deadline=None)
+TestAnyNegotiation.settings = settings(max_examples=examples(100), stateful_step_count=30, deadline=None)
