@@ -43,7 +43,7 @@ class IceCredentials:
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class AnsweredCheck:
     """An authentic check. `moved_to` is the peer's address when this check settles or changes it."""
 
     peer: int
@@ -68,7 +68,7 @@ def new_credentials() -> IceCredentials:
 
 
 class IceLite:
-    """The table of peers. The caller sends `Answered.reply` back to where the check came from."""
+    """The table of peers. The caller sends `AnsweredCheck.reply` back to where the check came from."""
 
     def __init__(self) -> None:
         self._by_ufrag: dict[str, tuple[int, str]] = {}
@@ -89,7 +89,7 @@ class IceLite:
         for ufrag in remote.ufrags if remote is not None else ():
             del self._by_ufrag[ufrag]
 
-    def receive(self, datagram: bytes, source: Address, *, now: float) -> Answered | IceDrop:
+    def receive(self, datagram: bytes, source: Address, *, now: float) -> AnsweredCheck | IceDrop:
         """Judge a STUN message. What is not authentic is never answered: it may come from a forged address."""
         try:
             check = stun_check.parse_check(datagram)
@@ -105,9 +105,9 @@ class IceLite:
         remote.deadline = now + CONSENT_S
         self._retire_older(remote, check.local_ufrag)
         if check.peer_is_controlled:
-            return Answered(peer, stun.role_conflict_response(check, password=pwd), None)
+            return AnsweredCheck(peer, stun.role_conflict_response(check, password=pwd), None)
         reply = stun_check.binding_response(check, source=source, password=pwd)
-        return Answered(peer, reply, self._move(remote, source, nominated=check.use_candidate))
+        return AnsweredCheck(peer, reply, self._move(remote, source, nominated=check.use_candidate))
 
     def _move(self, remote: _Remote, source: Address, *, nominated: bool) -> Address | None:
         """The first authentic check tells an address to begin with; after that only a nomination changes it."""

@@ -9,7 +9,7 @@ from sfu.core.sdp.transport import LocalTransport, RemoteTransport
 from sfu.plane.api import Plane, PlaneSnapshot
 from sfu.shell.peer import PeerEnd, PeerTransport
 from sfu.shell.udp import MediaPort
-from shared.rtc.sdp import Candidate, Fingerprint
+from shared.rtc.sdp import Candidate
 
 
 class MediaPeer(Protocol):
@@ -63,11 +63,11 @@ class PortPeer:
 
     @property
     def local(self) -> LocalTransport:
-        credentials, fingerprint = self._transport.credentials, self._transport.fingerprint
+        credentials = self._transport.credentials
         return LocalTransport(
             ufrag=credentials.ufrag,
             pwd=credentials.pwd,
-            fingerprint=Fingerprint(fingerprint.algorithm, fingerprint.value),
+            fingerprint=self._transport.fingerprint,
             candidates=self._media.candidates,
         )
 
@@ -76,7 +76,7 @@ class PortPeer:
         return self._media.heard.get(self.id)
 
     def connect(self, remote: RemoteTransport) -> None:
-        self._transport.start([(f.algorithm, f.value) for f in remote.fingerprints], "active")
+        self._transport.start(remote.fingerprints, "active")
 
     def restart(self) -> None:
         self._transport.restart_ice()

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from sfu.core.room import SfuRoom
-from sfu.core.sdp.publish import PublishedTrack
+from sfu.core.sdp.publish import PublishedLine
 from sfu.core.sdp.subscribe import SubscribeSession
 from sfu.core.sdp.transport import RemoteTransport
 from sfu.core.session import SessionLife
@@ -31,7 +31,7 @@ class Publication:
     """A publication of the player here."""
 
     producer: int
-    track: PublishedTrack
+    track: PublishedLine
     flowing: bool = False
 
 

@@ -28,8 +28,7 @@ class _Leg:
         self.near = PeerTransport(port, on_connected=lambda: None, on_ended=lambda end, detail: None)
 
     async def connect(self, address: Address) -> None:
-        theirs = self.far.certificate.fingerprint
-        self.near.start([(theirs.algorithm, theirs.value)], "active")
+        self.near.start([self.far.certificate.fingerprint], "active")
         await self.far.connect(address, self.near.credentials, self.near.fingerprint)
 
     async def close(self) -> None:

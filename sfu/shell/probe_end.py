@@ -48,9 +48,7 @@ class ProbeEnd(asyncio.DatagramProtocol):
         except TimeoutError:
             raise ProbeFailed(ProbeFailure.NO_ANSWER, f"not within {ANSWER_WITHIN_S:g} s") from None
         try:
-            keys = await self._dtls.handshake(
-                [(fingerprint.algorithm, fingerprint.value)], timeout_s=HANDSHAKE_WITHIN_S
-            )
+            keys = await self._dtls.handshake([fingerprint], timeout_s=HANDSHAKE_WITHIN_S)
         except DtlsFailed as error:
             raise ProbeFailed(ProbeFailure.DTLS, error.sentence()) from None
         self._srtp = SrtpSession(keys)

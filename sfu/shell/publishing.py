@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sfu.core.sdp.publish import PublishedTrack, answer_offer, read_remote
+from sfu.core.sdp.publish import PublishedLine, answer_offer, read_remote
 from sfu.core.sdp.subscribe import Carried
 from sfu.core.sdp.transport import RemoteTransport
 from sfu.plane.api import Codec, EncodingSsrc, ProducerSpec
@@ -91,7 +91,7 @@ class Publishing:
     def _open(self, player: Player) -> MediaPeer:
         return self._media.open(on_lost=lambda reason: self._connection_lost(player, reason))
 
-    def _apply(self, player: Player, peer: MediaPeer, tracks: tuple[PublishedTrack, ...], *, now: float) -> None:
+    def _apply(self, player: Player, peer: MediaPeer, tracks: tuple[PublishedLine, ...], *, now: float) -> None:
         """Bring the publications in step with an offer: one that is no longer in it has ended."""
         offered = {track.publication: track for track in tracks}
         for publication, present in list(player.publications.items()):
@@ -101,7 +101,7 @@ class Publishing:
             if publication not in player.publications:
                 self._begin(player, peer, track, now=now)
 
-    def _begin(self, player: Player, peer: MediaPeer, track: PublishedTrack, *, now: float) -> None:
+    def _begin(self, player: Player, peer: MediaPeer, track: PublishedLine, *, now: float) -> None:
         producer = self._parts.next_id()
         spec = producer_spec(
             track, producer=producer, peer=peer.id, cap_bps=self._parts.config.publisher_cap_kbps * 1000
@@ -123,7 +123,7 @@ class Publishing:
             self._subscriptions.refresh(self._parts.players[other], now=now)
 
 
-def producer_spec(track: PublishedTrack, *, producer: int, peer: int, cap_bps: int) -> ProducerSpec:
+def producer_spec(track: PublishedLine, *, producer: int, peer: int, cap_bps: int) -> ProducerSpec:
     """The plane's order for a published track."""
     return ProducerSpec(
         producer=producer,

@@ -11,7 +11,7 @@ import functools
 from collections import deque
 from collections.abc import Callable, Sequence
 from enum import StrEnum
-from typing import Literal, NamedTuple, cast
+from typing import Literal, cast
 
 from aiortc import rtcdtlstransport as aiortc_dtls
 from aiortc.rtcdtlstransport import (
@@ -26,6 +26,7 @@ from aiortc.rtcicetransport import RTCIceTransport
 from OpenSSL import SSL
 
 from shared.errors import BadInput
+from shared.rtc.sdp_model import Fingerprint as Fingerprint
 from shared.rtc.srtp import SrtpKeys, SrtpProfile
 
 HANDSHAKE_TIMEOUT_S = 15.0
@@ -50,13 +51,6 @@ _PROFILES: dict[SrtpProfile, SRTPProtectionProfile] = {
     SrtpProfile.AEAD_AES_256_GCM: aiortc_dtls.SRTP_AEAD_AES_256_GCM,
     SrtpProfile.AES128_CM_SHA1_80: aiortc_dtls.SRTP_AES128_CM_SHA1_80,
 }
-
-
-class Fingerprint(NamedTuple):
-    """A certificate's digest as in SDP: `a=fingerprint:<algorithm> <value>`."""
-
-    algorithm: str
-    value: str
 
 
 class DtlsFailure(StrEnum):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 
 class Direction(StrEnum):
@@ -37,8 +38,7 @@ class ExtensionUri(StrEnum):
     TRANSPORT_CC = "http://www.ietf.org/id/draft-holmer-rmcat-transport-wide-cc-extensions-01"
 
 
-@dataclass(frozen=True, slots=True)
-class Fingerprint:
+class Fingerprint(NamedTuple):
     """The hash of a certificate; algorithm in lower case, value in upper-case hex with colons (RFC 8122)."""
 
     algorithm: str

@@ -12,7 +12,7 @@ from shared.scaling_records import MOST_LEASE_S
 
 
 @dataclass(slots=True)
-class Cordon:
+class CordonInForce:
     """Times are monotonic seconds. It is held (no bounds), leased (`lapses_at`), or a drain (`exit_when_empty`)."""
 
     cause: DrainCause

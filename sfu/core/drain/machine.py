@@ -19,7 +19,7 @@ from typing import Any
 
 from sfu.core.drain.asking import Asking
 from sfu.core.drain.bounds import DrainBounds
-from sfu.core.drain.cordon import Cordon, lease_fault
+from sfu.core.drain.cordon import CordonInForce, lease_fault
 from sfu.core.drain.events import (
     AnnounceCordoned,
     AnnounceUncordoned,
@@ -70,7 +70,7 @@ class DrainMachine:
         self.story: deque[str] = deque(maxlen=64)
         """The last changes of state, for errors and logs."""
         self._rng = rng
-        self._cordon: Cordon | None = None
+        self._cordon: CordonInForce | None = None
         self._interrupts = 0
         self._commands: deque[str] = deque(maxlen=COMMANDS_KEPT)
         self._newest_token = 0
@@ -167,7 +167,7 @@ class DrainMachine:
     def _end_for_signal(self, by: str, now: float) -> list[Effect]:
         cordon = self._cordon
         if cordon is None:
-            cordon = self._cordon = Cordon(DrainCause.SIGTERM, by, "", "", began=now)
+            cordon = self._cordon = CordonInForce(DrainCause.SIGTERM, by, "", "", began=now)
             self.state = DrainState.CORDONED
         elif cordon.cause is DrainCause.SIGTERM:
             return []  # invariant 6: a repeated SIGTERM changes nothing
@@ -213,9 +213,9 @@ class DrainMachine:
             return []
         return [] if cordon.exit_when_empty else [RejectOrder("cordon", f"{cordon.by or 'somebody'} holds it already")]
 
-    def _begin(self, event: CordonOrdered, now: float) -> Cordon:
+    def _begin(self, event: CordonOrdered, now: float) -> CordonInForce:
         self.state = DrainState.CORDONED
-        self._cordon = Cordon(DrainCause.OPERATOR, event.by, event.reason, event.command, began=now)
+        self._cordon = CordonInForce(DrainCause.OPERATOR, event.by, event.reason, event.command, began=now)
         return self._cordon
 
     def _uncordoned(self, event: UncordonOrdered, now: float) -> list[Effect]:

@@ -56,7 +56,7 @@ class MediaFormat:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class PublishedTrack:
+class PublishedLine:
     """An m-line that carries a publication."""
 
     mid: str
@@ -73,12 +73,12 @@ class PublishedTrack:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class PublishAnswer:
+class PublishResult:
     """What came of an offer."""
 
     answer: SessionDescription
     remote: RemoteTransport
-    tracks: tuple[PublishedTrack, ...]
+    tracks: tuple[PublishedLine, ...]
 
 
 def read_remote(offer: SessionDescription) -> RemoteTransport:
@@ -88,7 +88,7 @@ def read_remote(offer: SessionDescription) -> RemoteTransport:
 
 def answer_offer(
     offer: SessionDescription, tracks: Sequence[TrackOffer], *, local: LocalTransport, session_id: str, version: int
-) -> PublishAnswer:
+) -> PublishResult:
     """Answer a publish offer. Raises `BadSdp` when it can't be used as a whole.
 
     M-lines that are no audio or video, or have no codec we forward, are rejected with port zero. Those that send
@@ -100,7 +100,7 @@ def answer_offer(
     if unknown:
         raise BadSdp(detail=f"no m-line has the mid {sorted(unknown)[0]!r} of a track")
     sections: list[MediaSection] = []
-    published: list[PublishedTrack] = []
+    published: list[PublishedLine] = []
     for section in offer.media:
         track, answered = _answer_section(section, wanted.get(section.mid))
         sections.append(answered if answered.rejected else local.fill(answered, setup="passive"))
@@ -108,7 +108,7 @@ def answer_offer(
             published.append(track)
     _check_ssrcs(published)
     answer = describe(sections, session_id=session_id, version=version, ice_lite=True)
-    return PublishAnswer(answer=answer, remote=remote, tracks=tuple(published))
+    return PublishResult(answer=answer, remote=remote, tracks=tuple(published))
 
 
 def _by_mid(tracks: Sequence[TrackOffer]) -> dict[str, TrackOffer]:
@@ -123,7 +123,7 @@ def _by_mid(tracks: Sequence[TrackOffer]) -> dict[str, TrackOffer]:
     return by_mid
 
 
-def _answer_section(section: MediaSection, offered: TrackOffer | None) -> tuple[PublishedTrack | None, MediaSection]:
+def _answer_section(section: MediaSection, offered: TrackOffer | None) -> tuple[PublishedLine | None, MediaSection]:
     """The track, if the m-line carries one, and our m-line without its transport."""
     if section.rejected or section.kind not in WANTED_EXTENSIONS:
         return None, refusal(section)
@@ -156,7 +156,7 @@ def _answer_section(section: MediaSection, offered: TrackOffer | None) -> tuple[
         raise BadSdp(detail=f"track {offered.publication} is said to be {offered.kind}, its m-line is {section.kind}")
     rids = _rids(section, extensions)
     answered = replace(answered, rids=tuple(Rid(rid=rid, direction="recv") for rid in rids), simulcast_recv=rids)
-    track = PublishedTrack(
+    track = PublishedLine(
         mid=section.mid,
         publication=offered.publication,
         generation=offered.generation,
@@ -222,7 +222,7 @@ def _ssrcs(section: MediaSection) -> tuple[tuple[int, int | None], ...]:
     return tuple((ssrc, partner.get(ssrc)) for ssrc in media[:MAX_SSRCS])
 
 
-def _check_ssrcs(tracks: list[PublishedTrack]) -> None:
+def _check_ssrcs(tracks: list[PublishedLine]) -> None:
     told = [ssrc for track in tracks for pair in track.ssrcs for ssrc in pair if ssrc is not None]
     if len(told) != len(set(told)):
         raise BadSdp(detail="an SSRC is used twice")

@@ -86,7 +86,7 @@ class Accepted:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Offer:
+class NextOffer:
     """An offer to send; `tracks` lists the m-lines in use."""
 
     negotiation: int
@@ -95,7 +95,7 @@ class Offer:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Answered:
+class Negotiated:
     """What the player's answer came to."""
 
     remote: RemoteTransport | None
@@ -137,7 +137,7 @@ class SubscribeSession:
     _dirty: bool = False
     _deadline: float | None = None
 
-    def next_offer(self, wanted: Iterable[Carried], *, now: float) -> Offer | None:
+    def next_offer(self, wanted: Iterable[Carried], *, now: float) -> NextOffer | None:
         """The offer that brings the m-lines in step with `wanted`; None when they are, or while one is in flight.
 
         Let go first of what is not wanted: see `release`.
@@ -160,7 +160,7 @@ class SubscribeSession:
         """
         return self._let_go(wanted)
 
-    def answer(self, negotiation: int, description: SessionDescription) -> Answered | None:
+    def answer(self, negotiation: int, description: SessionDescription) -> Negotiated | None:
         """Take the player's answer; None for one to an older offer. Raises `BadSdp`; nothing is in flight then."""
         if not self.in_flight or negotiation != self.negotiation:
             return None
@@ -189,7 +189,7 @@ class SubscribeSession:
             else:
                 line.taken = True
                 accepted.append(taken)
-        return Answered(remote=remote, accepted=tuple(accepted), refused=tuple(refused))
+        return Negotiated(remote=remote, accepted=tuple(accepted), refused=tuple(refused))
 
     def abandon(self) -> None:
         """Nothing is in flight any more: the answer came, was no good, or the websocket was lost."""
@@ -265,7 +265,7 @@ class SubscribeSession:
                 pt = self._profiles.setdefault(fmt.profile, H264_PTS[len(self._profiles) % len(H264_PTS)])
                 return (_with_feedback(h264(pt, profile=fmt.profile)), rtx(pt + 1, apt=pt))
 
-    def _offer(self) -> Offer:
+    def _offer(self) -> NextOffer:
         sections = [self._section(line) for line in self._lines]
         tracks = tuple(
             TrackOffer(
@@ -279,7 +279,7 @@ class SubscribeSession:
         )
         session_id = str(int.from_bytes(self.local.ufrag.encode()[:7], "big"))  # the same for the life of the session
         description = describe(sections, session_id=session_id, version=self.negotiation, ice_lite=True)
-        return Offer(negotiation=self.negotiation, description=description, tracks=tracks)
+        return NextOffer(negotiation=self.negotiation, description=description, tracks=tracks)
 
     def _section(self, line: _Line) -> MediaSection:
         fallback = (opus(OPUS_PT),) if line.kind == "audio" else (vp8(VP8_PT), rtx(VP8_PT + 1, apt=VP8_PT))

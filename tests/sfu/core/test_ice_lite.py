@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from aioice import stun as aioice_stun
 
-from sfu.core.ice_lite import CONSENT_S, FIRST_CHECK_S, Answered, IceCredentials, IceDrop, IceLite, new_credentials
+from sfu.core.ice_lite import CONSENT_S, FIRST_CHECK_S, AnsweredCheck, IceCredentials, IceDrop, IceLite, new_credentials
 from shared.rtc import stun
 
 HOME = ("192.0.2.1", 4000)
@@ -35,8 +35,8 @@ def check(credentials: IceCredentials, *, nominate: bool = True, controlling: bo
     )
 
 
-def answered(outcome: Answered | IceDrop) -> Answered:
-    assert isinstance(outcome, Answered)
+def answered(outcome: AnsweredCheck | IceDrop) -> AnsweredCheck:
+    assert isinstance(outcome, AnsweredCheck)
     return outcome
 
 
@@ -126,8 +126,8 @@ def test_peer_that_never_comes_is_given_up(ice: IceLite) -> None:
 def test_restart_keeps_the_old_credentials_until_the_new_are_used(ice: IceLite, credentials: IceCredentials) -> None:
     fresh = new_credentials()
     ice.register(7, fresh, now=1.0)
-    assert isinstance(ice.receive(check(credentials), HOME, now=2.0), Answered)
-    assert isinstance(ice.receive(check(fresh), HOME, now=3.0), Answered)
+    assert isinstance(ice.receive(check(credentials), HOME, now=2.0), AnsweredCheck)
+    assert isinstance(ice.receive(check(fresh), HOME, now=3.0), AnsweredCheck)
     assert ice.receive(check(credentials), HOME, now=4.0) is IceDrop.UNKNOWN_UFRAG
 
 

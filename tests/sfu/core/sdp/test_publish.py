@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sfu.core.sdp.publish import MediaFormat, PublishAnswer, answer_offer
+from sfu.core.sdp.publish import MediaFormat, PublishResult, answer_offer
 from sfu.core.sdp.transport import LocalTransport
 from shared.errors import BadSdp
 from shared.messages.media import TrackOffer
@@ -68,7 +68,7 @@ def offer(*sections: MediaSection) -> SessionDescription:
     return describe(sections, session_id="9", version=1)
 
 
-def answer(description: SessionDescription, *tracks: TrackOffer) -> PublishAnswer:
+def answer(description: SessionDescription, *tracks: TrackOffer) -> PublishResult:
     return answer_offer(description, tracks, local=LOCAL, session_id="5", version=1)
 
 

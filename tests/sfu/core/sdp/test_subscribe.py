@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from sfu.core.sdp.publish import MediaFormat
-from sfu.core.sdp.subscribe import Answered, Carried, Offer, SubscribeSession
+from sfu.core.sdp.subscribe import Carried, Negotiated, NextOffer, SubscribeSession
 from sfu.core.sdp.transport import LocalTransport
 from shared.errors import BadSdp
 from shared.rtc.sdp import (
@@ -53,7 +53,7 @@ def carried(publication: str, fmt: MediaFormat = OPUS, *, generation: int = 1, p
 MIC, CAM, MIC2 = carried("mic"), carried("cam", VP8), carried("mic2")
 
 
-def browser_answer(offer: Offer, **changes: MediaSection) -> SessionDescription:
+def browser_answer(offer: NextOffer, **changes: MediaSection) -> SessionDescription:
     """What a browser says: takes all, receives what is sent. `changes` replace sections, as `m0=...`."""
     sections = []
     for number, line in enumerate(offer.description.media):
@@ -71,7 +71,7 @@ def browser_answer(offer: Offer, **changes: MediaSection) -> SessionDescription:
     return parse(write(describe(sections, session_id="1", version=1)))
 
 
-def exchange(negotiation: SubscribeSession, *wanted: Carried) -> Answered:
+def exchange(negotiation: SubscribeSession, *wanted: Carried) -> Negotiated:
     """One whole offer and answer."""
     negotiation.release({item.publication: item for item in wanted})
     offer = negotiation.next_offer(wanted, now=0.0)
@@ -272,7 +272,7 @@ class AnyNegotiation(RuleBasedStateMachine):
         self.negotiation = session()
         self.wanted: dict[str, Carried] = {}
         self.forwarded: dict[str, Carried] = {}
-        self.offer: Offer | None = None
+        self.offer: NextOffer | None = None
         self.mids: dict[int, str] = {}
 
     @rule(name=st.sampled_from("abcde"), generation=st.integers(0, 3))
