@@ -30,7 +30,7 @@ PLAYERS_PATH = "/media"
 
 
 def default_sfu_id() -> str:
-    """The host's name and a few random characters: unique without anybody choosing it."""
+    """The host's name and a few random characters: unique without a choice."""
     return f"{socket.gethostname().split('.')[0][:40]}-{secrets.token_hex(3)}"
 
 
@@ -158,7 +158,7 @@ class SfuConfig:
             _check_announced(ip, host=self.host)
 
     def _check_ceilings(self) -> None:
-        """With a ceiling that nobody believes the node's load would be unknown to all, for good."""
+        """Routers do not believe a ceiling out of bounds, and the node's load would stay unknown."""
         bounds = {
             "stream_ceiling": (LEAST_STREAMS, MOST_STREAMS),
             "egress_ceiling_mbps": (LEAST_EGRESS_MBPS, MOST_EGRESS_MBPS),

@@ -15,14 +15,14 @@ _SESSION_ID = re.compile(r"[!-~]{1,128}")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Door:
-    """What the SFU knows when somebody knocks."""
+    """What the SFU knows when a player wants to enter."""
 
     sfu: str
     status: SfuStatus
     players: int
     max_players: int
     carries_room: bool
-    """Somebody of the room is here already."""
+    """A player of the room is here already."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,7 +58,7 @@ def admit(claims: SfuClaims, door: Door, *, known: SfuClaims | None, spent: bool
 
 
 def _while_cordoned(claims: SfuClaims, door: Door, known: SfuClaims | None) -> Admission:
-    """What is here may stay and come back; nobody makes this SFU its home any more."""
+    """Players who are here may stay and come back; no player makes this SFU its home any more."""
     if claims.publish and not (known is not None and known.publish):
         return Admission(admitted=False, reason="cordoned: no new home", code=Refusal.SFU_CORDONED)
     if known is not None:

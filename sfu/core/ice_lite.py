@@ -1,4 +1,4 @@
-"""ICE-lite for all peers of one port: which credentials a check must have, what it is answered, whose address it tells
+"""ICE-lite for all peers of one port: which credentials a check must have, its answer, and the address that it shows
 (RFC 8445 section 2.5, RFC 7675)."""
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Address = tuple[str, int]
 CONSENT_S = 15.0
 """Neither an authentic check nor authentic media for this long: the peer is gone. Browsers check every 1.6 to 2.5 s, so
 this is six missed in a row; RFC 7675 allows 30 s. GStreamer's libnice stops checking once it has nominated a pair and
-sends indications, which nobody signs (RFC 8445 section 11): of it we hear by its media and reports only."""
+sends indications, which are not signed (RFC 8445 section 11): only its media and reports show that it is there."""
 
 FIRST_CHECK_S = 30.0
 """A peer that has never been heard is given up after this; its answer may still be on its way."""

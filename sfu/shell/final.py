@@ -58,7 +58,7 @@ class FinalSequence:
             log.warning("[drain] a router did not say registered in time; its lease on us will run out")
 
     async def _linger(self, seconds: float) -> None:
-        """Give players the time to switch, but no longer than there are any."""
+        """Give players the time to switch; it is over as soon as all have left."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._parts.emptied.wait(), seconds)
 

@@ -81,7 +81,7 @@ class Hub:
     # --- going ---
 
     def websocket_lost(self, player: Player, outbox: Sender) -> None:
-        """A websocket has ended; the session waits for another for a while."""
+        """A websocket has ended; the session waits some seconds for another."""
         if player.outbox is outbox:
             player.outbox = None
             player.life.websocket_lost_at = self._parts.clock()

@@ -6,7 +6,7 @@ import asyncio
 import time
 
 LOOK_EVERY_S = 0.1
-"""Ten looks between two samples catch a stall of 0.1 s and cost nothing."""
+"""Ten timers between two samples catch a stall of 0.1 s, and their cost is not measurable."""
 
 
 class LoopLag:
@@ -24,7 +24,7 @@ class LoopLag:
         return max(0.0, worst_s)
 
     def stop(self) -> None:
-        """No more looks."""
+        """Stop measuring."""
         self._timer.cancel()
 
     def _arm(self) -> None:

@@ -97,13 +97,13 @@ class PortMedia:
         self.connected = 0
         """Handshakes that have succeeded."""
         self.heard: Mapping[int, float | None] = {}
-        """Peer -> last media packet [monotonic s], as of the last snapshot heeded; None: never."""
+        """Peer -> last media packet [monotonic s], as of the last snapshot; None: never."""
 
     @property
     def plane(self) -> Plane:
         return self.port.plane
 
-    def heed(self, snapshot: PlaneSnapshot) -> None:
+    def note_heard(self, snapshot: PlaneSnapshot) -> None:
         """Take in who was heard when."""
         self.heard = {peer.peer: peer.last_heard for peer in snapshot.peers}
 

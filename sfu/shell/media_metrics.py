@@ -1,4 +1,4 @@
-"""The media port's and the plane's counters for Prometheus, read when somebody asks."""
+"""The media port's and the plane's counters for Prometheus, read at each scrape."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class MediaCollector(Collector):
 
 
 def delay_histogram(delays: Sequence[tuple[int, int]]) -> HistogramMetricFamily:
-    """Of `(upper bound [us], packets)` pairs. It has no sum: the plane counts, and adds nothing up."""
+    """Of `(upper bound [us], packets)` pairs. It has no sum: the plane does not add the delays up."""
     family = HistogramMetricFamily(
         "sluice_sfu_forwarding_delay_seconds", "From the kernel's receive time-stamp to the return of the send"
     )

@@ -15,7 +15,7 @@ MAX_BUFFERED = 1024 * 1024
 CLOSE_TIMEOUT_S = 2.0
 
 _closing: set[asyncio.Task[None]] = set()
-"""Holds tasks that nobody awaits, so that they are not collected while they run."""
+"""Holds tasks that are not awaited, so that they are not collected while they run."""
 
 
 class PlayerOutbox:
@@ -44,7 +44,7 @@ class PlayerOutbox:
         task.add_done_callback(_closing.discard)
 
     async def wait_closed(self, *, within_s: float) -> None:
-        """Wait for the end of the connection, but not long."""
+        """Wait for the end of the connection, at most `within_s`."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._websocket.wait_closed(), within_s)
 

@@ -22,7 +22,7 @@ class PeerEnd(StrEnum):
     CLOSED_BY_PEER = "closed-by-peer"
     """The peer said close_notify."""
     CONSENT_LOST = "consent-lost"
-    """It stopped answering for itself: neither a connectivity check nor media for `CONSENT_S`, or never one."""
+    """It no longer consents: neither a connectivity check nor media for `CONSENT_S`, or never one."""
     DTLS_FAILED = "dtls-failed"
 
 
@@ -72,7 +72,7 @@ class PeerTransport:
         return self._address
 
     def start(self, remote_fingerprints: Sequence[tuple[str, str]], remote_setup: str) -> None:
-        """The peer's description is known: shake hands with whoever has that certificate. A second call does nothing.
+        """The peer's description is known: shake hands with the owner of that certificate. A second call does nothing.
 
         Raises `BadSdp` when the peer insists on being passive or names no fingerprint.
         """

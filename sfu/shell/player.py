@@ -42,7 +42,7 @@ class PublishSide:
     peer: MediaPeer
     remote: RemoteTransport
     version: int = 0
-    """Of our answers' descriptions."""
+    """The version number in the description of our last answer."""
 
 
 @dataclass(slots=True)

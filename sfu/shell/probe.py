@@ -1,7 +1,7 @@
 """The probe call (A5): through an announced address and port, with checks, DTLS and a packet that the plane forwards.
 
-It is nobody's session: no player, no room, nothing that a drain waits for. The bytes it costs are told apart, so that
-they count as no load.
+It is no session: no player, no room, nothing that a drain waits for. Its bytes are counted apart, so that they are not
+part of the load.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class _Leg:
         await self.far.connect(address, self.near.credentials, self.near.fingerprint)
 
     async def close(self) -> None:
-        # The near end first: then its far end's going is no end of a peer connection for anybody to count.
+        # The near end first: or the far end's goodbye would be counted as the end of a peer connection.
         await self.near.close()
         await self.far.close()
 
@@ -91,7 +91,7 @@ class Probe:
         raise ProbeFailed(ProbeFailure.NOT_FORWARDED, f"not within {FORWARDED_WITHIN_S:g} s")
 
     def _put_aside(self, *peers: int) -> None:
-        """Keep what they have cost before the plane forgets them."""
+        """Keep their byte counts before the plane forgets them."""
         for peer in self._port.plane.snapshot().peers:
             if peer.peer in peers:
                 self._closed_in += peer.bytes_in

@@ -35,7 +35,7 @@ class ProbeEnd(asyncio.DatagramProtocol):
         self._dtls = DtlsTransport(send=self._send, role="client", certificate=self.certificate, on_closed=lambda: None)
 
     async def connect(self, address: Address, credentials: IceCredentials, fingerprint: Fingerprint) -> None:
-        """Reach whoever answers there with these credentials and shake hands with it. Raises `ProbeFailed`."""
+        """Reach the end that answers there with these credentials and shake hands with it. Raises `ProbeFailed`."""
         self._pwd = credentials.pwd
         loop = asyncio.get_running_loop()
         try:

@@ -1,4 +1,4 @@
-"""How long this process has been running: the beginning of a node's way to its first packet (A5)."""
+"""How long this process has been running: the time to a node's first packet counts from its start (A5)."""
 
 from __future__ import annotations
 

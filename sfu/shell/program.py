@@ -125,7 +125,7 @@ class SfuProgram:
     def _look(self) -> None:
         """Read the counters."""
         snapshot = self.port.plane.snapshot()
-        self.media.heed(snapshot)
+        self.media.note_heard(snapshot)
         self.reports.sample(snapshot, hidden=self.probe.hidden(snapshot))
 
 

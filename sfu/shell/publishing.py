@@ -26,7 +26,7 @@ class Publishing:
         self._subscriptions = subscriptions
 
     def offer(self, player: Player, message: PublishOffer, *, now: float) -> None:
-        """Answer an offer. Also a cordoned SFU does: whoever is here goes on with the conversation, camera and all."""
+        """Answer an offer. A cordoned SFU does so as well: players who are here go on as before."""
         if not player.claims.publish:
             raise Refused(Refusal.NOT_ALLOWED, "the token has no publish grant")
         if len(message.tracks) > self._parts.config.max_publications:
@@ -107,7 +107,7 @@ class Publishing:
             track, producer=producer, peer=peer.id, cap_bps=self._parts.config.publisher_cap_kbps * 1000
         )
         if not self._media.plane.produce(spec, now=now):
-            return  # the peer went away in the meantime; its owner hears of that by itself
+            return  # the peer went away in the meantime; its owner is told of that separately
         player.publications[track.publication] = Publication(producer=producer, track=track)
         self._parts.producers[producer] = (player, track.publication)
         player.room.carry(

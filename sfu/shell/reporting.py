@@ -88,7 +88,7 @@ class Reporting:
         return state
 
     def stop(self) -> None:
-        """No more looks at the event loop."""
+        """Stop measuring the event loop."""
         self._lag.stop()
 
 

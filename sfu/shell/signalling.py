@@ -101,7 +101,7 @@ class Signalling:
             finally:
                 self._hub.websocket_lost(player, outbox)
         except ConnectionClosed:
-            return  # whoever was in a session has been marked as gone above
+            return  # a player in a session has been marked as gone above
 
     async def _first(self, websocket: ServerConnection, outbox: PlayerOutbox, rate: TokenBucket) -> Player | None:
         """The first message opens the session, or the connection ends."""
@@ -190,7 +190,7 @@ class Signalling:
         return player
 
     def _handle(self, message: ToSfu, outbox: PlayerOutbox, player: Player) -> None:
-        """Act on a message; what is wrong with it is told to its sender and to nobody else."""
+        """Act on a message; what is wrong with it is told to its sender only."""
         hub, now = self._hub, self._parts.clock()
         if player.outbox is not outbox:
             return  # another websocket has taken the session; this one is closing

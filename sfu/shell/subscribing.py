@@ -122,7 +122,7 @@ class Subscriptions:
         consumer = self._parts.next_id()
         spec = consumer_spec(accepted, consumer=consumer, peer=side.peer.id)
         if not self._media.plane.consume(spec, now=now):
-            return  # the peer went away in the meantime; its owner hears of that by itself
+            return  # the peer went away in the meantime; its owner is told of that separately
         side.consumers[accepted.carried.publication] = consumer
         self._parts.consumers.add(consumer)
         self._count(player, accepted.carried.publication, gets=True)

@@ -56,7 +56,7 @@ def mapped(address: Address) -> Address:
 
 
 def unmapped(source: tuple[str, int] | tuple[str, int, int, int]) -> Address:
-    """The address a datagram came from, as everybody else knows it."""
+    """The address a datagram came from, as the rest of the code knows it."""
     return source[0].removeprefix(_MAPPED), source[1]
 
 
@@ -107,7 +107,7 @@ class MediaPort:
         self._on_events = on_events
         self._users: dict[int, DatagramUser] = {}
         self._waiting: deque[tuple[bytes, Address]] = deque(maxlen=MAX_WAITING)
-        """What the thread has left for us, STUN and DTLS, the oldest first."""
+        """STUN and DTLS that the thread has left for us, oldest first."""
         self._by_address: dict[Address, DatagramUser] = {}
         self._next_peer = 1
         self._trouble = OncePerMinute(log, clock=self._loop.time)
@@ -334,5 +334,5 @@ class MediaPort:
         try:
             self._on_events(events)
         except Exception:
-            # The port outlives a fault in whoever listens: everybody else's media hangs on it.
+            # The port outlives a fault of its listener: the media of all peers depends on it.
             log.exception("[media] handling %d events failed", len(events))

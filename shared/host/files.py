@@ -6,7 +6,7 @@ import logging
 import resource
 
 OTHERS = 64
-"""Besides players' connections: ports, the loop's own, links, the store, somebody who looks at metrics."""
+"""Besides players' connections: ports, the loop's own, links, the store, scrapes of metrics."""
 
 
 def allow_open_files(log: logging.Logger, *, tag: str, max_players: int, others: int = OTHERS) -> int:

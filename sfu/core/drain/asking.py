@@ -18,7 +18,7 @@ class Asking:
     """The pace of one drain's asking. Times are monotonic seconds."""
 
     def __init__(self, *, players: int, tail_s: float, ends_at: float, now: float, rng: random.Random) -> None:
-        """`tail_s` is the time to spread the asking over; nobody is given longer than to `ends_at`."""
+        """`tail_s` is the time to spread the asking over; no player is given longer than until `ends_at`."""
         batches = math.ceil(players / BATCH) or 1
         # The first half of the tail is for asking, the second for those whose move fails at first.
         self._pause_s = min(MAX_PAUSE_S, max(MIN_PAUSE_S, tail_s / 2 / batches))

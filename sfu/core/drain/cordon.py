@@ -29,12 +29,12 @@ class CordonInForce:
 
     @property
     def leased(self) -> bool:
-        """It ends by itself unless it is renewed."""
+        """It lapses unless it is renewed."""
         return self.lapses_at is not None
 
     @property
     def next_at(self) -> float:
-        """When it ends one way or the other."""
+        """When it ends or lapses, whichever comes first."""
         return min(math.inf if at is None else at for at in (self.final_at, self.lapses_at))
 
     def owned_by(self, by: str) -> bool:
@@ -82,7 +82,7 @@ class CordonInForce:
         )
 
     def broken_promises(self) -> list[str]:
-        """What does not hold of it, in words."""
+        """The promises that it breaks, in words."""
         promises = {
             "a drain has both bounds, and nothing else ends": self.exit_when_empty == (self.final_at is not None),
             "a drain asks": not self.exit_when_empty or self.ask_at is not None,

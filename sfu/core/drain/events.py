@@ -10,7 +10,7 @@ class Outcome(StrEnum):
     """Why the final sequence ran."""
 
     EMPTY = "empty"
-    """Nobody was left (D6)."""
+    """No player was left (D6)."""
     GRACE = "grace"
     """The last moment before the kill had come (D7)."""
     FORCED = "forced"
@@ -37,7 +37,7 @@ class SigtermReceived:
 
 @dataclass(frozen=True, slots=True)
 class InterruptedAtTerminal:
-    """Ctrl-C by whoever started the process: the first is as SIGTERM, the second forces."""
+    """Ctrl-C at the terminal that started the process: the first counts as SIGTERM, the second forces the exit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +95,7 @@ class OccupancyChanged:
 
 @dataclass(frozen=True, slots=True)
 class TimePassed:
-    """Nothing but that `next_deadline()` has come."""
+    """`next_deadline()` has come."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,12 +128,12 @@ class AnnounceUncordoned:
     """Raise the revision, take new work again, and tell the routers at once."""
 
     lapsed: str = ""
-    """Whose lease ran out; empty when somebody took the cordon back."""
+    """Whose lease ran out; empty when an order took the cordon back."""
 
 
 @dataclass(frozen=True, slots=True)
 class AskPlayers:
-    """Ask these to move, each at a moment of its own within `within_s`; cut nobody."""
+    """Ask these to move, each at a moment of its own within `within_s`; no call is cut."""
 
     players: tuple[str, ...]
     within_s: float

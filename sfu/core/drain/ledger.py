@@ -1,4 +1,4 @@
-"""What one drain comes to (D10): who was there at the cordon, who left when, who had to be cut off."""
+"""The result of one drain (D10): who was there at the cordon, who left when, who had to be cut off."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MAX_DURATIONS = 5000
 
 @dataclass(slots=True)
 class DrainLedger:
-    """The book of one drain; a new one is opened at each cordon. Times are monotonic seconds."""
+    """The counts of one drain; each cordon begins a new ledger. Times are monotonic seconds."""
 
     began: float
     players_at_cordon: int
@@ -39,7 +39,7 @@ class DrainLedger:
         consumers: int,
         now: float,
     ) -> DrainReport:
-        """The report as of the beginning of the final sequence; whoever is still there is about to be evicted."""
+        """The report as of the beginning of the final sequence; players who are still there are about to be evicted."""
         last_move_at = self.last_move_at
         return DrainReport(
             sfu=sfu,

@@ -211,7 +211,7 @@ class DrainMachine:
         if cordon.owned_by(event.by):
             cordon.renew(lease, by=event.by, token=event.token, now=now)
             return []
-        return [] if cordon.exit_when_empty else [RejectOrder("cordon", f"{cordon.by or 'somebody'} holds it already")]
+        return [] if cordon.exit_when_empty else [RejectOrder("cordon", f"{cordon.by or 'a person'} holds it already")]
 
     def _begin(self, event: CordonOrdered, now: float) -> CordonInForce:
         self.state = DrainState.CORDONED
@@ -227,7 +227,7 @@ class DrainMachine:
         if cordon.cause is DrainCause.SIGTERM:
             return [RejectOrder("uncordon", "it got SIGTERM, the kill is coming")]
         if event.token and not cordon.owned_by(event.by):
-            return [RejectOrder("uncordon", f"{cordon.by or 'somebody'} holds it, not a controller")]
+            return [RejectOrder("uncordon", f"{cordon.by or 'a person'} holds it, not a controller")]
         return self._open_again()
 
     def _open_again(self, lapsed: str = "") -> list[Effect]:
@@ -273,7 +273,7 @@ class DrainMachine:
         if cordon.final_at is not None and now >= cordon.final_at:
             return self._terminate(Outcome.GRACE, now)
         if cordon.lapses_at is not None and now >= cordon.lapses_at:
-            return self._open_again(lapsed=cordon.by or "nobody")
+            return self._open_again(lapsed=cordon.by or "unnamed")
         if cordon.ask_at is not None and now >= cordon.ask_at:
             return self._ask(cordon.final_at, now)
         return []

@@ -32,7 +32,7 @@ class Reporter:
         self, *, sfu: str, address: str, version: str, cell: str, capacities: Capacities, started_ms: int
     ) -> None:
         """`started_ms` is the wall clock at start: greater than that of any earlier start, if the clock was right; the
-        routers' floor mends it where it was not."""
+        routers' floor corrects it where it was not."""
         self._base = SfuState(
             address=address, sfu=sfu, version=version, cell=cell, capacities=capacities, incarnation=started_ms
         )

@@ -15,7 +15,7 @@ from shared.rtc import rtp
 
 FIRST_DELAY_S = 1.0
 MAX_DELAY_S = 30.0
-"""A wrong port map does not mend itself within seconds; an operator's mending shows within half a minute."""
+"""A wrong port map is not corrected within seconds; an operator's correction is noticed within half a minute."""
 
 OPUS = Codec(payload_type=111, name="opus", clock_rate=48_000)
 PACKET_TICKS = 960
@@ -28,7 +28,7 @@ class ProbeFailure(StrEnum):
     ADDRESS = "address"
     """The announced address can't even be sent to."""
     NO_ANSWER = "no-answer"
-    """No authentic answer to a connectivity check: wrong address or port map, a firewall, or somebody else there."""
+    """No authentic answer to a connectivity check: wrong address or port map, a firewall, or another host there."""
     DTLS = "dtls"
     """Checks pass, the handshake does not."""
     NOT_FORWARDED = "not-forwarded"
@@ -38,7 +38,7 @@ class ProbeFailure(StrEnum):
 
 
 class ProbeFailed(SluiceError):
-    """A probe call came to nothing."""
+    """A probe call failed."""
 
     def __init__(self, failure: ProbeFailure, detail: str = "") -> None:
         super().__init__()
@@ -59,7 +59,7 @@ class ProbeTrack:
     ssrc: int
     forwarded_ssrc: int
     payload: bytes
-    """Random: whoever gets it back knows that it is this call's."""
+    """Random: what comes back can be recognised as this call's."""
 
     @classmethod
     def draw(cls, *, producer: int, consumer: int, rng: random.Random) -> ProbeTrack:

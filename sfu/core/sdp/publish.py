@@ -26,7 +26,7 @@ from shared.rtc.sdp import (
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _PROFILE = re.compile(r"[0-9A-Fa-f]{6}")
 DEFAULT_PROFILE = "42e01f"
-"""A stream without a `profile-level-id` is baseline (RFC 6184 section 8.1); constrained baseline is what all decode."""
+"""A stream without a `profile-level-id` is baseline (RFC 6184 section 8.1); all decode constrained baseline."""
 ONE_BYTE_IDS = range(1, 15)
 """Extension ids that fit the one-byte form (RFC 8285 section 4.2), the only one forwarded."""
 MAX_SSRCS = 8
@@ -74,7 +74,7 @@ class PublishedLine:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PublishResult:
-    """What came of an offer."""
+    """The result of an offer."""
 
     answer: SessionDescription
     remote: RemoteTransport

@@ -1,7 +1,7 @@
 """One player's subscribe connection, negotiated offer by offer: which m-line carries what, which offer is in flight.
 
 The SFU offers, one offer at a time; an m-line whose publication has gone is offered `inactive` and taken again by the
-next publication of its kind. Whoever holds this asks `next_offer` after every change of what is wanted or carried.
+next publication of its kind. Its owner asks `next_offer` after every change of what is wanted or carried.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Carried:
 
     @property
     def version(self) -> tuple[str, int, int]:
-        """Changes when the same publication is carried anew."""
+        """Changes when the same publication is carried again."""
         return (self.publication, self.generation, self.producer)
 
 
@@ -96,7 +96,7 @@ class NextOffer:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Negotiated:
-    """What the player's answer came to."""
+    """The result of the player's answer."""
 
     remote: RemoteTransport | None
     """None when it took nothing at all."""
@@ -192,7 +192,7 @@ class SubscribeSession:
         return Negotiated(remote=remote, accepted=tuple(accepted), refused=tuple(refused))
 
     def abandon(self) -> None:
-        """Nothing is in flight any more: the answer came, was no good, or the websocket was lost."""
+        """Nothing is in flight any more: the answer came, could not be used, or the websocket was lost."""
         self.in_flight, self._deadline = False, None
 
     def offer_again(self) -> None:

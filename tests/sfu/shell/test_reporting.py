@@ -67,7 +67,7 @@ async def test_bytes_of_the_probe_are_neither_egress_nor_ingress() -> None:
 
 async def test_who_was_heard_when_is_known_as_of_the_last_snapshot() -> None:
     media = PortMedia(cast(MediaPort, None), candidates=())
-    media.heed(Counters().snapshot())
+    media.note_heard(Counters().snapshot())
     assert media.heard == {7: 12.5}
 
 
