@@ -16,6 +16,7 @@ from router.config import RouterConfig
 from router.core.rooms import HostedRooms
 from router.core.sessions import Session
 from router.shell.drains import Drains
+from router.shell.hints import Hints
 from router.shell.history import History
 from router.shell.leases import Leases
 from router.shell.liveness import Liveness
@@ -53,11 +54,11 @@ class Router:
         state = self.state = RouterState(config=config, store=store, rooms=rooms, rng=rng)
         self._updates = Updates(state)
         self._writer = StoreWriter(state, replaced=self._replaced, reread=self._reread)
-        self._sync = Sync(state)
         self._sessions = Sessions(state, self._writer, self._updates)
         self._reader = RoomReader(state, self._sessions)
-        self.links = SfuLinks(state, Drains(state, self._writer, wake=self._sync.hint), hurry=self._sync.hurry)
-        self._sync.bind(self.links, self._reader)
+        hints = Hints()
+        self.links = SfuLinks(state, Drains(state, self._writer, wake=hints.add), hurry=hints.hurry)
+        self._sync = Sync(state, hints, self.links, self._reader)
         self._liveness = Liveness(state, self._sessions)
         self._leases = Leases(state, self._writer)
         self._history = History(state)

@@ -6,6 +6,7 @@ import asyncio
 import logging
 
 from router.core.room import KEEP_ABSENT_S
+from router.shell.hints import Hints
 from router.shell.history import read_failing
 from router.shell.room_reader import RoomReader
 from router.shell.sfu_links import SfuLinks
@@ -25,35 +26,22 @@ log = logging.getLogger("router")
 class Sync:
     """Keeps this router and Redis in step."""
 
-    def __init__(self, state: RouterState) -> None:
+    def __init__(self, state: RouterState, hints: Hints, links: SfuLinks, reader: RoomReader) -> None:
         self._state = state
-        self._urgent = asyncio.Event()
+        self._hints = hints
+        self._links = links
+        self._reader = reader
         self._routers_due = 0.0
         self._told_status: dict[str, tuple[int, str | None]] = {}
-        self._hints: list[Wake] = []
         self._was_up: bool | None = None
         self._settle_at: float | None = None
         self.tried = asyncio.Event()
         """Set after the first exchange, successful or not."""
 
-    def bind(self, links: SfuLinks, reader: RoomReader) -> None:
-        """The parts that an exchange feeds; they need `hurry` and `hint` of this one."""
-        self._links, self._reader = links, reader
-
-    def hurry(self) -> None:
-        """Exchange now rather than at the end of the interval."""
-        self._urgent.set()
-
     def announce(self) -> None:
         """Write the router's own record with the next exchange, which is now."""
         self._routers_due = 0.0
-        self.hurry()
-
-    def hint(self, wake: Wake) -> None:
-        """Publish a hint with the next exchange, which is now."""
-        if len(self._hints) < 1000:
-            self._hints.append(wake)
-        self.hurry()
+        self._hints.hurry()
 
     async def run(self) -> None:
         """Exchange for ever; an outage of Redis does not end it."""
@@ -64,7 +52,7 @@ class Sync:
             await asyncio.sleep(HURRY_GAP_S)
             try:
                 async with asyncio.timeout(interval_s):
-                    await self._urgent.wait()
+                    await self._hints.urgent.wait()
             except TimeoutError:
                 pass
 
@@ -76,15 +64,15 @@ class Sync:
                 if not first:
                     self._expect_losses()
                 first = False
-                self.hurry()
+                self._hints.hurry()
             elif hint.kind is WakeKind.ROOM:
                 self._reader.want(hint.target)
             else:
-                self.hurry()
+                self._hints.hurry()
 
     async def _exchange(self) -> None:
         state = self._state
-        self._urgent.clear()
+        self._hints.urgent.clear()
         try:
             with state.metrics.sync.time():
                 await self._put_sfus()
@@ -102,10 +90,10 @@ class Sync:
         """First of all what is linked here, then a hint to the others for each status that changed (D3, D4)."""
         facts = self._links.facts()
         puts = await asyncio.gather(*(self._state.store.put_sfu(each.state) for each in facts), return_exceptions=True)
-        hints, self._hints = self._hints, []
+        hints, self._hints.waiting = self._hints.waiting, []
         for each, put in zip(facts, puts, strict=True):
             if isinstance(put, BaseException):
-                self._hints = hints
+                self._hints.waiting = hints
                 raise put
             self._links.stamp(each.sfu, put)
             if self._status_news(each.sfu, each.state):
