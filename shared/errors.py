@@ -196,7 +196,7 @@ class StoreUnavailable(SluiceError):
 
 
 class NoRedis(StoreUnavailable):
-    """A command's very first question to Redis came to nothing."""
+    """Redis did not answer the first question of a command."""
 
     code = "no-redis"
 

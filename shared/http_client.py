@@ -17,7 +17,7 @@ async def get_status(session: aiohttp.ClientSession, url: str) -> int | None:
 
 
 async def get_json(session: aiohttp.ClientSession, url: str, *, token: str = "") -> Any:
-    """The JSON a GET gives, as whom the token names; None when there is no 200 with JSON within two seconds."""
+    """The JSON that a GET with this token gives; None when there is no 200 with JSON within two seconds."""
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     try:
         async with session.get(url, headers=headers, timeout=aiohttp.ClientTimeout(total=2.0)) as response:

@@ -300,7 +300,7 @@ class SfuCommand(Record, frozen=True, kw_only=True):
 
 
 class DrainReport(Record, frozen=True, kw_only=True):
-    """What one drain came to (D10), written once by the SFU's final sequence."""
+    """The result of one drain (D10), written once by the SFU's final sequence."""
 
     sfu: str
     version: str = ""
@@ -318,7 +318,7 @@ class DrainReport(Record, frozen=True, kw_only=True):
     evicted: Int = 0
     """Players that were still there when the transports were closed."""
     last_move_s: float | None = None
-    """Seconds from the cordon to the last player's leaving of its own will."""
+    """Seconds from the cordon until the last player left on its own."""
     conversations_s: tuple[float, ...] = ()
     """For each player that left during the drain: seconds it stayed on after the cordon."""
 

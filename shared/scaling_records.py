@@ -16,7 +16,7 @@ MOST_LEASE_S = 86_400.0
 
 
 class ScaleAction(StrEnum):
-    """What a tick came to."""
+    """What a tick decided."""
 
     NONE = "none"
     """Nothing to do. Never in the audit."""
@@ -123,9 +123,9 @@ class RemovalStage(StrEnum):
     ORDERED = "ordered"
     """Decided and stored; the SFU does not say CORDONED yet."""
     DRAINING = "draining"
-    """It says so; its players leave of their own will."""
+    """It says so; its players leave on their own."""
     ENDING = "ending"
-    """Empty, and told to end."""
+    """Empty, and ordered to end."""
 
 
 class Removing(Record, frozen=True, kw_only=True):

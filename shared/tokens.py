@@ -72,7 +72,7 @@ class OperatorClaims(msgspec.Struct, frozen=True, kw_only=True):
     room and never about the fleet, hence a token of its own."""
 
     operator: str
-    """Who: stands in the SFU's drain and in the routers' logs."""
+    """The operator's name, shown with the SFU's drain and in the routers' logs."""
 
 
 Claims = PlayerClaims | SfuClaims | ResumeClaims | LinkClaims | OperatorClaims

@@ -49,7 +49,7 @@ class Session:
         self.next_sfu = ""
         """Where it was told to move; it is at home on the old one until it says `moved`."""
         self.trying = ""
-        """Where it was sent last, until it has said that media flows there or that it came to nothing."""
+        """Where it was sent last, until it has said that media flows there or that it could not connect."""
         self.tried = 0.0
         """When that was, by our monotonic clock."""
         self.run_tried = 0

@@ -57,7 +57,7 @@ class Admin:
         app.router.add_get("/api/operator", self._whoami)
 
     async def _whoami(self, request: web.Request) -> web.Response:
-        """Whose token this is: lets the page say so before anything is done with it."""
+        """Whose token this is, so that the page can say so before it is used."""
         return answer({"operator": self.operator(request, "whoami")})
 
     async def _command(self, request: web.Request) -> web.Response:

@@ -39,9 +39,9 @@ class Gate:
         return response
 
     def add_to(self, app: web.Application) -> None:
-        """Answer browsers that ask beforehand whether a page of another origin may send a token with its question.
+        """Answer the preflight of browsers: whether a page of another origin may send a token with its request.
 
-        For what is only read. No path of a command says yes: a page elsewhere can't send one in an operator's name.
+        Only for what is read. No path of a command says yes: a page elsewhere can't send one in an operator's name.
         """
         for resource in list(app.router.resources()):
             is_read = any(route.method == hdrs.METH_GET for route in resource)

@@ -50,6 +50,6 @@ class Refusal(StrEnum):
     BAD_SDP = "bad-sdp"
     """The session description can't be used; the message says what is missing."""
     STALE = "stale"
-    """An older generation than the one known; the newer one stands."""
+    """An older generation than the one known; the newer one is kept."""
     UNKNOWN_SFU = "unknown-sfu"
     """No such SFU is known here."""

@@ -65,7 +65,7 @@ class TerminatingSfu(Message, frozen=True, kw_only=True):
 
 
 class Drained(Message, frozen=True, kw_only=True):
-    """The last message of a drained SFU: what the drain came to. The router unregisters the SFU."""
+    """The last message of a drained SFU: the result of the drain. The router unregisters the SFU."""
 
     report: DrainReport
     state: msgspec.Raw

@@ -22,9 +22,9 @@ class PutSfu:
     cordoned_at: float | None = None
     """Since when it takes no new work, by Redis' clock [Unix seconds]; None while it does."""
     incarnation: int = 0
-    """The incarnation that stands now; after a refusal the floor above which the SFU must raise its own."""
+    """The incarnation that is stored now; after a refusal the floor above which the SFU must raise its own."""
     revision: int = 0
-    """The revision that stands now."""
+    """The revision that is stored now."""
 
 
 @dataclass(frozen=True, slots=True)

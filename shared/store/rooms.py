@@ -41,7 +41,7 @@ class Rooms(Calls):
         return tuple(text(raw) for raw in await self._room("renew_room", room, LEASE_MS, *players))
 
     async def put_publication(self, room: str, publication: PublicationRecord) -> bool:
-        """Write a publication; False when one of an equal or higher generation with other content stands."""
+        """Write a publication; False when one of an equal or higher generation with other content is stored."""
         it = publication
         facts = (it.publication, it.player, it.generation, it.kind, it.source, it.sfu, write_record(it))
         return bool(await self._room("put_publication", room, LEASE_MS, *facts))

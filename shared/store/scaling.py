@@ -64,7 +64,7 @@ class ScalingStore(ScalingLease):
         lease_s: float | None = None,
         drain_max_s: float | None = None,
     ) -> SfuCommand:
-        """Leave the autoscaler's command for one SFU. Raises `Refused` (`newer-command`) while a person's stands."""
+        """Leave the autoscaler's command for one SFU. Raises `Refused` (`newer-command`) while a person's is new."""
         command = SfuCommand(
             command=secrets.token_hex(8),
             verb=verb.value,

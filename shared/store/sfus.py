@@ -11,7 +11,7 @@ from shared.store.answers import PutSfu
 from shared.store.calls import Calls, WrongType, text
 
 STAMPS_TTL_S = EXIT_TTL_S
-"""Stamps outlive the record, so that an SFU that was out of touch is not taken for one started after an exit order."""
+"""Stamps outlive the record: an SFU that had lost its routers is not taken for one started after an exit order."""
 
 _DRAINING = {
     SfuStatus.ONLINE: "0",

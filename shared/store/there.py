@@ -1,4 +1,4 @@
-"""Whether there is a Redis at all, asked before anything else, and said in words that help."""
+"""Whether there is a Redis at all: the first question of a command, answered in words that help."""
 
 from __future__ import annotations
 
