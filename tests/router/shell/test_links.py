@@ -69,11 +69,9 @@ async def test_an_sfu_that_is_refused_says_so_and_stays_with_the_routers_that_ta
     older = await LinkRouter("older").start()
     metrics = SfuMetrics(CollectorRegistry(), version="v")
     refusing = router.state.announced_ws
-    links = RouterLinks(
-        OtherSfu(PROTOCOL_VERSION + 1), routers=[refusing, older.url], count=2, metrics=metrics, rng=random.Random(1)
-    )
+    links = RouterLinks(routers=[refusing, older.url], count=2, metrics=metrics, rng=random.Random(1))
     with caplog.at_level(logging.WARNING, logger="sfu.link"):
-        links.start()
+        links.start(OtherSfu(PROTOCOL_VERSION + 1))
         await until(lambda: refusing in links.refused_at and links.urls == [older.url])
     said = [record.getMessage() for record in caplog.records if record.name == "sfu.link"]
     assert len(said) == 1
