@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from router.__main__ import app
+from router.command import app
 from router.config import RouterConfig
 from router.core.selector import NodeSelector, SelectorKind, SortBy
 from shared.errors import BadSetting
