@@ -1,7 +1,8 @@
 """How many random examples a test gets: a few in each run, all of them in `make test-slow`.
 
 A failure is shown with a line `@reproduce_failure(...)`: put it above the test and run that test alone. On the same
-machine `.hypothesis/` keeps the example, and the next run begins with it.
+machine `.hypothesis/` keeps the example, and the next run begins with it. Where `CI` is set examples are the same ones
+in each run (Hypothesis' own profile for CI): `CI=true make test-slow ARGS=tests/...` finds a failure of CI again.
 """
 
 from __future__ import annotations
