@@ -25,7 +25,7 @@ others work too makes pauses of its own, and Chromium calls 150 ms beyond the us
 LONGEST_S = 0.6
 """Frozen in a look at most."""
 CALM_MS = 100.0
-"""A machine that keeps an idle process waiting longer than this may freeze anybody's picture for any time."""
+"""A machine that keeps an idle process waiting longer than this may freeze any picture for any time."""
 
 
 @pytest_asyncio.fixture(loop_scope="session")
@@ -116,7 +116,7 @@ async def test_a_call_over_loss_jitter_and_reordering_stays_smooth_and_does_not_
     assert counters["nacks_received"] > 20
     assert counters["nacks_received"] == sum(came_of.values()), came_of
     assert came_of["resend-over-budget"] == 0, came_of
-    # Nobody needs what was lost just before a key frame, and the plane asks for it no more.
+    # What was lost just before a key frame is no longer needed, and the plane stops asking for it.
     keyframes = after["keyFramesDecoded"] - before["keyFramesDecoded"]
     assert came_of["resend-unknown"] <= 5 * keyframes, came_of
     assert after["retransmittedBytesReceived"] - before["retransmittedBytesReceived"] < 0.5 * (

@@ -42,7 +42,7 @@ def test_an_alert_asks_for_what_a_program_exports(alert: str) -> None:
     series = series_of(re.sub(r" +#.*", "", BLOCKS[alert]))
     assert series
     for name, labels in series.items():
-        assert name in SERIES, f"nobody exports {name}"
+        assert name in SERIES, f"no program exports {name}"
         assert labels - FROM_PROMETHEUS <= SERIES[name].labels
 
 

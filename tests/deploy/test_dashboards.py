@@ -108,7 +108,7 @@ def test_a_query_names_what_a_program_exports(panel: dict[str, Any]) -> None:
         assert series, target["expr"]
         known: set[str] = set()
         for name, labels in series.items():
-            assert name in NAMES, f"nobody exports {name}"
+            assert name in NAMES, f"no program exports {name}"
             assert labels - FROM_PROMETHEUS <= NAMES[name].labels, f"{name} has no {labels - NAMES[name].labels}"
             known |= NAMES[name].labels
         assert grouping_of(target["expr"]) <= known

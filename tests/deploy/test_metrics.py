@@ -30,7 +30,7 @@ BOUNDED = {
     "what": "producers or consumers",
     "why": "NotPlaceable",
 }
-"""Every label there is, and what bounds its values. Whoever adds one says here why it can't grow."""
+"""Every label there is, and what bounds its values. Add yours with the reason why it can't grow."""
 DOCS = (Path(__file__).parents[2] / "docs" / "seeing.md").read_text(encoding="utf-8")
 ALL = registered()
 

@@ -42,7 +42,7 @@ class FakeKube:
         self.trouble: dict[str, list[Any]] = {}
         """`METHOD kind` -> what the next calls get instead of an answer, in their order."""
         self.before: dict[str, Any] = {}
-        """`METHOD kind` -> called once before such a call: what somebody else does at that moment."""
+        """`METHOD kind` -> called once before such a call: what another program does at that moment."""
         self.settle()
 
     # --- what the controllers do ---

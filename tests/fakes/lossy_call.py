@@ -22,7 +22,7 @@ WARM_UP_S = 1.0
 """The networks are perfect for this long, so that everybody is seen and heard before they turn bad."""
 
 TAIL_S = 1.0
-"""Losses at the very end are noticed by nobody."""
+"""Losses at the very end go unnoticed."""
 
 
 @dataclass

@@ -217,7 +217,7 @@ class Rig:
     # --- controllers ---
 
     def new_leader(self, name: str) -> Controller:
-        """Somebody else leads from now on."""
+        """Another controller leads from now on."""
         self.token += 1
         ceilings = NodeCeilings(egress_mbps=self.settings.egress_ceiling_mbps, streams=self.settings.stream_ceiling)
         samples = Samples(ceilings=ceilings, max_age_s=self.settings.report_max_age_s)

@@ -55,7 +55,7 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Stamps:
-    """What the store knows of an SFU beside its record."""
+    """What the store knows of an SFU besides its record."""
 
     incarnation: int
     until_at: float

@@ -259,7 +259,7 @@ async def test_while_redis_is_away_nothing_is_scaled_and_then_it_goes_on(tmp_pat
 
 
 async def outage(it: World, keeps_its_data: bool) -> None:
-    """Redis is away for longer than a lease lasts and a plan would take; nobody could tick meanwhile."""
+    """Redis is away for longer than a lease lasts and a plan would take; no controller could tick meanwhile."""
     if keeps_its_data:
         assert it.redis.pid is not None
         os.kill(it.redis.pid, signal.SIGSTOP)

@@ -1,4 +1,4 @@
-"""A router that is killed takes nobody's call with it."""
+"""A router that is killed ends no call."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rehearse.shell.stall import StallMeter
 
 pytestmark = pytest.mark.timeout(240)
 SILENCE_S = 2.0
-"""Media that depended on the router would be silent until the player is assigned anew, or for good."""
+"""Media that depended on the router would be silent until the player is assigned again, or for good."""
 
 
 async def test_players_of_a_killed_router_resume_on_the_other_and_media_goes_on() -> None:

@@ -18,7 +18,7 @@ from tests.integration.test_rehearse import rehearse
 
 pytestmark = pytest.mark.timeout(300)
 GAPS = "nobody hears a gap"
-"""Judged on a quiet machine, by whoever runs the command; here it only has to be measured."""
+"""Judged on a quiet machine, where a user runs the command; here it only has to be measured."""
 
 
 def what(report: dict[str, Any]) -> list[str]:

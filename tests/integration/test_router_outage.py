@@ -67,7 +67,7 @@ async def _redis_away() -> None:
 
 
 async def until_async(condition, *, within_s: float = 20.0) -> None:  # type: ignore[no-untyped-def]
-    """As `until`, for a condition that has to ask somebody."""
+    """As `until`, for a condition that asks another program."""
     deadline = time.monotonic() + within_s
     while not await condition():
         assert time.monotonic() < deadline, "did not come about"

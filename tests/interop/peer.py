@@ -77,7 +77,7 @@ class PeerProcess:
         return answer
 
     async def close(self) -> None:
-        """End it, by force when it does not by itself."""
+        """End it, by force when it does not end when asked."""
         if self._process.returncode is None:
             assert self._process.stdin is not None
             self._process.stdin.close()

@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 
 from sfu.plane import compiled
+from tests.budget import MUTANTS as MUTANTS_PROFILE
 from tests.source_tree import PACKAGES
 
 ROOT = Path(__file__).parents[2]
@@ -222,7 +223,8 @@ def run(root: Path, *command: str) -> subprocess.CompletedProcess[str]:
 
 
 def outcome(root: Path, files: Sequence[str]) -> subprocess.CompletedProcess[str]:
-    return run(root, sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *files)
+    profile = f"--hypothesis-profile={MUTANTS_PROFILE}"
+    return run(root, sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", profile, *files)
 
 
 def test_without_a_mutant_all_named_tests_pass(copy: Path) -> None:

@@ -1,4 +1,4 @@
-"""The egress ceiling is 70 % of a wire whose speed somebody knows; else it is said to be an assumption."""
+"""The egress ceiling is 70 % of a wire whose speed is known; else it is called an assumption."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def test_subscribers_are_told_apart_and_what_is_missing_is_counted() -> None:
         assert (first[0], first[1], first[2], first[5]) == (0, 9, 3, 3)
         assert first[4] - 0x10000 == 65537, "three of four came: the highest is two past the first"
         assert (second[0], second[2], second[5]) == (1, 2, 2), "one came out of order"
-        assert generator.overlooked == 1, "media for nobody"
+        assert generator.overlooked == 1, "media without a subscriber"
 
 
 def test_only_what_was_published_counts_as_fresh_and_only_once() -> None:
