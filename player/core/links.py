@@ -9,7 +9,7 @@ LET_GO_S = 30.0
 
 
 @dataclass(slots=True, eq=False)
-class Link:
+class CarryingLink:
     """A link that carries, or is to carry, the publications."""
 
     number: int
@@ -29,10 +29,10 @@ class Link:
 
 
 @dataclass(slots=True, eq=False)
-class Old:
+class FormerHome:
     """A former home that is let go as soon as nobody listens to it."""
 
-    link: Link
+    link: CarryingLink
     to: str
     """The SFU that took over."""
     started: float
@@ -41,35 +41,35 @@ class Old:
 
 
 @dataclass(slots=True)
-class Links:
+class CarryingLinks:
     """All links of one player."""
 
-    home: Link | None = None
-    target: Link | None = None
-    olds: list[Old] = field(default_factory=list)
+    home: CarryingLink | None = None
+    target: CarryingLink | None = None
+    olds: list[FormerHome] = field(default_factory=list)
 
-    def all(self) -> list[Link]:
+    def all(self) -> list[CarryingLink]:
         """Home, target, then the old ones."""
         return [link for link in (self.home, self.target, *(old.link for old in self.olds)) if link is not None]
 
-    def to(self, sfu: str) -> list[Link]:
+    def to(self, sfu: str) -> list[CarryingLink]:
         """Those to this SFU."""
         return [link for link in self.all() if link.sfu == sfu]
 
-    def numbered(self, number: int) -> Link | None:
+    def numbered(self, number: int) -> CarryingLink | None:
         """The link with this number, if it is still ours."""
         return next((link for link in self.all() if link.number == number), None)
 
-    def old(self, link: Link) -> Old | None:
+    def old(self, link: CarryingLink) -> FormerHome | None:
         """The entry of a former home."""
         return next((old for old in self.olds if old.link is link), None)
 
-    def switch(self, *, started: float, now: float) -> tuple[Link, Old | None]:
+    def switch(self, *, started: float, now: float) -> tuple[CarryingLink, FormerHome | None]:
         """The target becomes the home; the former home, if any, waits to be let go."""
         assert self.target is not None
         former, self.home, self.target = self.home, self.target, None
         if former is None:
             return self.home, None
-        old = Old(former, self.home.sfu, started, now + LET_GO_S)
+        old = FormerHome(former, self.home.sfu, started, now + LET_GO_S)
         self.olds.append(old)
         return self.home, old

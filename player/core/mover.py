@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 from player.core import moves as m
 from player.core.heard import Heard
-from player.core.links import Link, Links, Old
+from player.core.links import CarryingLink, CarryingLinks, FormerHome
 from player.core.phases import (
     MAX_RETRY_AFTER_S,
     OPEN_TIMEOUT_S,
@@ -24,14 +24,14 @@ from player.core.phases import (
     BrokenMover,
     Cause,
     Phase,
-    Wish,
+    MoveWish,
 )
-from player.core.rules import Decision, PlayerFacts
+from player.core.rules import RuleAnswer, PlayerFacts
 from shared.jitter import full_jitter
 from shared.records import Presence
 
 AT_DESK = Presence()
-Decide = Callable[[PlayerFacts, bool], Decision]
+Decide = Callable[[PlayerFacts, bool], RuleAnswer]
 
 
 class Mover:
@@ -58,9 +58,9 @@ class Mover:
         self.publications = publications
         self.presence = presence
         self.phase = Phase.OUTSIDE
-        self.links = Links()
+        self.links = CarryingLinks()
         self.heard = Heard()
-        self.wish: Wish | None = None
+        self.wish: MoveWish | None = None
         self.online = False
         self.story: deque[str] = deque(maxlen=60)
         self._decide = decide
@@ -134,7 +134,7 @@ class Mover:
             self._abandon_target()
         self.heard = Heard(excluded=self.heard.excluded)
         self._said = None
-        self.wish = Wish(Cause.REJOIN if self.links.home else Cause.JOIN, now)
+        self.wish = MoveWish(Cause.REJOIN if self.links.home else Cause.JOIN, now)
         # The assignment follows at once; without one an `error` follows that says when to ask.
         self._wait(now if event.assigned else now + full_jitter(0, self._rng))
 
@@ -154,7 +154,7 @@ class Mover:
         if self.wish is None:  # unasked: a resume on a router that wants us elsewhere
             if self.links.to(event.sfu):
                 return
-            self.wish = Wish(Cause.LOST, now)
+            self.wish = MoveWish(Cause.LOST, now)
         if self.heard.forbids(event):
             self.heard.exclude(event.sfu, now=now)
             self._retry(now)
@@ -174,23 +174,23 @@ class Mover:
 
     # --- what is said of SFUs ---
 
-    def _cordoned(self, event: m.Cordoned, now: float) -> None:
+    def _cordoned(self, event: m.CordonHeard, now: float) -> None:
         target = self.links.target
         if self.heard.cordon(event, now=now) and self.links.to(event.sfu):
-            self._do(m.Note(step=m.Step.CORDONED, sfu=event.sfu))
+            self._do(m.TellStep(step=m.MoveStep.CORDONED, sfu=event.sfu))
         if target is not None and target.sfu == event.sfu:
             self._fail_target("cordoned", now)
         self._consider(now)
 
-    def _uncordoned(self, event: m.Uncordoned, now: float) -> None:
+    def _uncordoned(self, event: m.CordonTakenBack, now: float) -> None:
         home = self.links.home
         if self.heard.uncordon(event) and home is not None and home.sfu == event.sfu:
             self._cancel("uncordoned")
 
-    def _gone(self, event: m.Gone, now: float) -> None:
+    def _gone(self, event: m.SfuEnded, now: float) -> None:
         links = self.links.to(event.sfu)
         if links:
-            self._do(m.Note(step=m.Step.SFU_GONE, sfu=event.sfu, reason=event.reason))
+            self._do(m.TellStep(step=m.MoveStep.SFU_GONE, sfu=event.sfu, reason=event.reason))
         self.heard.forget(event.sfu)
         self.heard.exclude(event.sfu, now=now)
         for link in links:
@@ -201,7 +201,7 @@ class Mover:
         if home is None or home.sfu != event.sfu or event.sfu in self.heard.asked:
             return
         self.heard.ask(event, now=now, at=now + self._rng.uniform(0.0, max(0.0, event.within_s)))
-        self._do(m.Note(step=m.Step.PLEASE_MOVE, sfu=event.sfu))
+        self._do(m.TellStep(step=m.MoveStep.PLEASE_MOVE, sfu=event.sfu))
         self._consider(now)
 
     def _presence_changed(self, event: m.PresenceChanged, now: float) -> None:
@@ -210,22 +210,22 @@ class Mover:
 
     # --- the links ---
 
-    def _entered(self, event: m.Entered, now: float) -> None:
+    def _entered(self, event: m.LinkEntered, now: float) -> None:
         target = self.links.target
         if target is None or target.number != event.link:
             return
-        self._do(m.Note(step=m.Step.NEW_LINK_UP, sfu=target.sfu))
+        self._do(m.TellStep(step=m.MoveStep.NEW_LINK_UP, sfu=target.sfu))
         if not self.publications:
             self._switch(now)
 
-    def _flowing(self, event: m.Flowing, now: float) -> None:
+    def _flowing(self, event: m.PublicationFlows, now: float) -> None:
         target = self.links.target
         if target is None or target.number != event.link or event.publication in target.flowing:
             return
         if event.publication not in self.publications:
             return
         target.flowing.add(event.publication)
-        self._do(m.Note(step=m.Step.FLOWING, sfu=target.sfu, reason=event.publication))
+        self._do(m.TellStep(step=m.MoveStep.FLOWING, sfu=target.sfu, reason=event.publication))
         if self.links.home is None:  # nothing to fall back to: let the others have each track as soon as it flows
             self._announce(target, event.publication)
         if len(target.flowing) == len(self.publications):
@@ -245,7 +245,7 @@ class Mover:
         if link is not None:
             self._lose(link, event.reason, now, cut=event.cut)
 
-    def _lose(self, link: Link, reason: str, now: float, *, cut: bool) -> None:
+    def _lose(self, link: CarryingLink, reason: str, now: float, *, cut: bool) -> None:
         old = self.links.old(link)
         if old is not None:
             self._release(old, now)
@@ -254,14 +254,14 @@ class Mover:
         else:
             self._lose_home(link, reason, now, cut=cut)
 
-    def _lose_home(self, home: Link, reason: str, now: float, *, cut: bool) -> None:
+    def _lose_home(self, home: CarryingLink, reason: str, now: float, *, cut: bool) -> None:
         if cut:
-            self._do(m.Note(step=m.Step.EVICTED, sfu=home.sfu, reason=reason), m.Abandon(link=home.number))
+            self._do(m.TellStep(step=m.MoveStep.EVICTED, sfu=home.sfu, reason=reason), m.Abandon(link=home.number))
             self.links.home = None
             for publication in sorted(self.links.target.flowing if self.links.target else ()):
                 self._announce(self.links.target, publication)
         elif not home.lost:  # media goes on over it until the next link carries everything
-            self._do(m.Note(step=m.Step.LINK_LOST, sfu=home.sfu, reason=reason))
+            self._do(m.TellStep(step=m.MoveStep.LINK_LOST, sfu=home.sfu, reason=reason))
             home.lost = True
         if self.phase is Phase.SETTLED or (self.wish is not None and self.wish.cause in UNFORCED):
             self._hurry(now)
@@ -269,7 +269,7 @@ class Mover:
     def _hurry(self, now: float) -> None:
         """From now on the wish is to be somewhere at all; only a first request that still waits is brought forward."""
         if self.wish is None:
-            self.wish = Wish(Cause.LOST, now)
+            self.wish = MoveWish(Cause.LOST, now)
         self.wish.cause = Cause.LOST
         if self.phase is Phase.SETTLED or (self.phase is Phase.WAITING and self.wish.attempts == 0):
             self._ask_at(now, now)
@@ -292,12 +292,12 @@ class Mover:
             self._cancel(decision.reason)
         elif wish is None:
             cause = Cause.CORDONED if moment is None else Cause.ASKED
-            self.wish = Wish(cause, now)
+            self.wish = MoveWish(cause, now)
             self._ask_at(now + self._rng.uniform(0.0, self._spread_s) if moment is None else moment, now)
         elif moment is not None:
             wish.cause = Cause.ASKED
 
-    def _say(self, sfu: str, decision: Decision) -> None:
+    def _say(self, sfu: str, decision: RuleAnswer) -> None:
         said = (sfu, decision.move, decision.reason)
         if said != self._said:
             self._said = said
@@ -310,7 +310,7 @@ class Mover:
             return
         if self.links.target is not None:
             self._abandon_target()
-        self._do(m.Note(step=m.Step.CANCELLED, sfu=home.sfu, reason=reason))
+        self._do(m.TellStep(step=m.MoveStep.CANCELLED, sfu=home.sfu, reason=reason))
         self.wish = None
         self.phase = Phase.SETTLED
 
@@ -340,7 +340,7 @@ class Mover:
         assert self.wish is not None
         if self.links.home is not None and not self.wish.told:
             self.wish.told = True
-            self._do(m.Note(step=m.Step.MOVE_STARTED, sfu=self.links.home.sfu, reason=self.wish.cause.value))
+            self._do(m.TellStep(step=m.MoveStep.MOVE_STARTED, sfu=self.links.home.sfu, reason=self.wish.cause.value))
 
     def _retry(self, now: float) -> None:
         assert self.wish is not None
@@ -353,7 +353,7 @@ class Mover:
         self._counter += 1
         self._request = ""
         # The counter only grows, so it serves as the generation too: each link's copies are newer than all before.
-        link = self.links.target = Link(self._counter, assigned.sfu, generation=self._counter)
+        link = self.links.target = CarryingLink(self._counter, assigned.sfu, generation=self._counter)
         self.phase = Phase.OPENING
         self._due = now + OPEN_TIMEOUT_S
         self._do(
@@ -368,7 +368,7 @@ class Mover:
 
     def _fail_target(self, reason: str, now: float) -> None:
         assert self.links.target is not None
-        self._do(m.Note(step=m.Step.FAILED, sfu=self.links.target.sfu, reason=reason))
+        self._do(m.TellStep(step=m.MoveStep.FAILED, sfu=self.links.target.sfu, reason=reason))
         self.heard.exclude(self.links.target.sfu, now=now)
         if self.wish is not None:
             self.wish.missed = True
@@ -380,11 +380,11 @@ class Mover:
         self._do(m.Abandon(link=self.links.target.number))
         self.links.target = None
 
-    def _announce(self, link: Link | None, publication: str) -> None:
+    def _announce(self, link: CarryingLink | None, publication: str) -> None:
         if link is not None:
             self._do(m.Announce(publication=publication, sfu=link.sfu, generation=link.generation))
 
-    def _announce_all(self, link: Link) -> None:
+    def _announce_all(self, link: CarryingLink) -> None:
         for publication in self.publications:
             self._announce(link, publication)
 
@@ -394,14 +394,14 @@ class Mover:
         home, old = self.links.switch(started=self.wish.started, now=now)
         if old is not None:
             self._announce_all(home)
-        self._do(m.Note(step=m.Step.SWITCHED, sfu=home.sfu, reason=self.wish.cause.value))
+        self._do(m.TellStep(step=m.MoveStep.SWITCHED, sfu=home.sfu, reason=self.wish.cause.value))
         self.wish = self._said = None
         self.phase = Phase.SETTLED
         if old is not None and (old.link.lost or old.link.unheard):
             self._release(old, now)
         self._consider(now)
 
-    def _release(self, old: Old, now: float) -> None:
+    def _release(self, old: FormerHome, now: float) -> None:
         self.links.olds.remove(old)
         took_ms = round((now - old.started) * 1000.0, 1)
         self._do(
@@ -412,7 +412,7 @@ class Mover:
     def _left(self, event: m.Left, now: float) -> None:
         for link in self.links.all():
             self._do(m.Abandon(link=link.number))
-        self.links = Links()
+        self.links = CarryingLinks()
         self.wish = None
         self.phase = Phase.LEFT
 
@@ -423,13 +423,13 @@ _HANDLERS: dict[type, Callable[..., None]] = {
     m.RouterLost: Mover._router_lost,
     m.Assigned: Mover._assigned,
     m.Unassigned: Mover._unassigned,
-    m.Cordoned: Mover._cordoned,
-    m.Uncordoned: Mover._uncordoned,
-    m.Gone: Mover._gone,
+    m.CordonHeard: Mover._cordoned,
+    m.CordonTakenBack: Mover._uncordoned,
+    m.SfuEnded: Mover._gone,
     m.AskedToMove: Mover._asked_to_move,
     m.PresenceChanged: Mover._presence_changed,
-    m.Entered: Mover._entered,
-    m.Flowing: Mover._flowing,
+    m.LinkEntered: Mover._entered,
+    m.PublicationFlows: Mover._flowing,
     m.Watched: Mover._watched,
     m.LinkDown: Mover._link_down,
     m.Left: Mover._left,

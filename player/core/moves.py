@@ -49,7 +49,7 @@ class Unassigned:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Cordoned:
+class CordonHeard:
     """An SFU takes no new work."""
 
     sfu: str
@@ -60,7 +60,7 @@ class Cordoned:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Uncordoned:
+class CordonTakenBack:
     """It takes new work again."""
 
     sfu: str
@@ -69,7 +69,7 @@ class Uncordoned:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Gone:
+class SfuEnded:
     """The router says that an SFU has ended or was lost."""
 
     sfu: str
@@ -94,14 +94,14 @@ class PresenceChanged:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Entered:
+class LinkEntered:
     """The SFU let us in."""
 
     link: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Flowing:
+class PublicationFlows:
     """The first packets of a publication arrived at the SFU of this link."""
 
     link: int
@@ -137,13 +137,13 @@ Event = (
     | RouterLost
     | Assigned
     | Unassigned
-    | Cordoned
-    | Uncordoned
-    | Gone
+    | CordonHeard
+    | CordonTakenBack
+    | SfuEnded
     | AskedToMove
     | PresenceChanged
-    | Entered
-    | Flowing
+    | LinkEntered
+    | PublicationFlows
     | Watched
     | LinkDown
     | Left
@@ -216,7 +216,7 @@ class ReportMoved:
     took_ms: float
 
 
-class Step(StrEnum):
+class MoveStep(StrEnum):
     """What observers follow, in the order of a move."""
 
     CORDONED = "cordoned"
@@ -237,12 +237,12 @@ class Step(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Note:
+class TellStep:
     """Tell observers."""
 
-    step: Step
+    step: MoveStep
     sfu: str = ""
     reason: str = ""
 
 
-Effect = AskRouter | OpenLink | Announce | LetGo | Abandon | ReportDecided | ReportMoved | Note
+Effect = AskRouter | OpenLink | Announce | LetGo | Abandon | ReportDecided | ReportMoved | TellStep

@@ -61,7 +61,7 @@ class BrokenMover(SluiceError):
 
 
 @dataclass(slots=True)
-class Wish:
+class MoveWish:
     """The wish for another SFU."""
 
     cause: Cause

@@ -87,12 +87,12 @@ class World(RuleBasedStateMachine):
     @rule(sfu=some_sfu)
     def an_sfu_is_cordoned(self, sfu: str) -> None:
         self.cordoned.add(sfu)
-        self.step(m.Cordoned(sfu=sfu, incarnation=1, revision=self.next_revision()))
+        self.step(m.CordonHeard(sfu=sfu, incarnation=1, revision=self.next_revision()))
 
     @rule(sfu=some_sfu)
     def a_cordon_is_taken_back(self, sfu: str) -> None:
         self.cordoned.discard(sfu)
-        self.step(m.Uncordoned(sfu=sfu, incarnation=1, revision=self.next_revision()))
+        self.step(m.CordonTakenBack(sfu=sfu, incarnation=1, revision=self.next_revision()))
 
     @rule(sfu=some_sfu, told=st.booleans())
     def an_sfu_dies(self, sfu: str, told: bool) -> None:
@@ -100,7 +100,7 @@ class World(RuleBasedStateMachine):
         dying = [number for number, where in self.links.items() if where == sfu]
         self.cut.update(dying)
         if told:
-            self.step(m.Gone(sfu=sfu, reason="lost"))
+            self.step(m.SfuEnded(sfu=sfu, reason="lost"))
         for number in dying:
             self.step(m.LinkDown(link=number, reason="refused", cut=True))
 
@@ -175,10 +175,10 @@ class World(RuleBasedStateMachine):
             return
         if publication in self.mover.publications:
             self.flowing.setdefault(target.number, set()).add(publication)
-            self.step(m.Flowing(link=target.number, publication=publication))
+            self.step(m.PublicationFlows(link=target.number, publication=publication))
         else:
             self.flowing.setdefault(target.number, set())
-            self.step(m.Entered(link=target.number))
+            self.step(m.LinkEntered(link=target.number))
 
     @precondition(lambda self: self.links)
     @rule(data=st.data(), cut=st.booleans())
@@ -214,7 +214,7 @@ class World(RuleBasedStateMachine):
         if not hasattr(self, "mover"):
             return
         self.an_sfu_comes_up("d")
-        self.step(m.Uncordoned(sfu="d", incarnation=1, revision=self.next_revision()))
+        self.step(m.CordonTakenBack(sfu="d", incarnation=1, revision=self.next_revision()))
         for sfu in ("a", "b", "c"):
             self.an_sfu_dies(sfu, told=True)
         self.step(m.RouterLost())
