@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 
-from player.core.rules import RuleAnswer, PlayerFacts, Rule
+from player.core.rules import PlayerFacts, Rule, RuleAnswer
 
 MAX_REASON = 64
 """Longest reason a plug-in may give [characters]; it travels to every operator."""
 
+log = logging.getLogger(__name__)
+
 
 @dataclass(slots=True)
 class RuleBox:
-    """The plug-in with a guard around it: what it raises or returns wrongly is counted and means "stay"."""
+    """The plug-in with a guard around it: what it raises or returns wrongly is counted, logged, and means "stay"."""
 
     rule: Rule
     faults: int = 0
@@ -32,7 +35,9 @@ class RuleBox:
 
     def _fault(self, detail: str) -> RuleAnswer:
         self.faults += 1
-        self.last_fault = detail[:200]
+        if detail[:200] != self.last_fault:  # once for each kind: it is asked again and again
+            self.last_fault = detail[:200]
+            log.warning("[player] the rule failed, so the player stays: %s", self.last_fault)
         return RuleAnswer(False, "rule-failed")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from player.core import moves as m
@@ -11,6 +12,7 @@ from shared.records import Presence
 EXCLUDE_S = 60.0
 """An SFU that failed is not asked for again within this time while another is eligible."""
 MAX_EXCLUDED = 16
+"""No list is longer, which routers take as a whole; the oldest are forgotten first."""
 
 
 @dataclass(slots=True)
@@ -82,15 +84,18 @@ class Heard:
         self.excluded = {sfu: until for sfu, until in self.excluded.items() if until > now}
         return tuple(self.excluded)
 
-    def question(self, request: str, home: str, *, reason: str, now: float) -> m.AskRouter:
-        """The request for another SFU; it names the home as the one to leave when that is cordoned (invariant 1)."""
+    def question(self, request: str, home: str, *, leaving: Sequence[str], reason: str, now: float) -> m.AskRouter:
+        """The request for another SFU; it names the home as the one to leave when that is cordoned (invariant 1).
+
+        SFUs that are being left are excluded, too: their links still carry the copies that others listen to.
+        """
         notice = self.notices.get(home)
         return m.AskRouter(
             request=request,
             leave=home if notice is not None else "",
             incarnation=notice.incarnation if notice is not None else 0,
             revision=notice.revision if notice is not None else 0,
-            exclude=self.skipped(now=now),
+            exclude=tuple(dict.fromkeys((*self.skipped(now=now), *leaving)))[-MAX_EXCLUDED:],
             reason=reason,
         )
 

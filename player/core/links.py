@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 LET_GO_S = 30.0
-"""The old link is closed by then, whoever still listens (docs/protocol.md section 4.3)."""
+"""The old link is closed by then, even with subscribers left (docs/protocol.md section 4.3)."""
 
 
 @dataclass(slots=True, eq=False)
@@ -17,6 +17,10 @@ class CarryingLink:
     generation: int
     lost: bool = False
     """Its websocket broke; media may go on."""
+    entered: bool = False
+    """The SFU has let us in."""
+    connected: bool = False
+    """Its publish connection is up: the SFU can be reached by media, whether or not we send any."""
     flowing: set[str] = field(default_factory=set)
     """Publications whose first packets the SFU has confirmed."""
     watched: dict[str, int] = field(default_factory=dict)
@@ -24,19 +28,19 @@ class CarryingLink:
 
     @property
     def unheard(self) -> bool:
-        """Nobody listens to any of its publications."""
+        """None of its publications has a subscriber there."""
         return not any(self.watched.values())
 
 
 @dataclass(slots=True, eq=False)
 class FormerHome:
-    """A former home that is let go as soon as nobody listens to it."""
+    """A former home that is let go as soon as it has no subscriber left."""
 
     link: CarryingLink
     to: str
     """The SFU that took over."""
     started: float
-    """When the wish to move arose."""
+    """When the move began."""
     until: float
 
 
@@ -63,6 +67,11 @@ class CarryingLinks:
     def old(self, link: CarryingLink) -> FormerHome | None:
         """The entry of a former home."""
         return next((old for old in self.olds if old.link is link), None)
+
+    def may_go(self, old: FormerHome) -> bool:
+        """It has no subscriber left (or can't tell any more), and all that flowed there flows at home."""
+        carried = self.home.flowing if self.home is not None else set()
+        return (old.link.lost or old.link.unheard) and old.link.flowing <= carried
 
     def switch(self, *, started: float, now: float) -> tuple[CarryingLink, FormerHome | None]:
         """The target becomes the home; the former home, if any, waits to be let go."""

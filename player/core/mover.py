@@ -1,10 +1,12 @@
 """A player's way from SFU to SFU, make-before-break (D5, docs/protocol.md section 4): events in, effects out.
 
-The home link carries the player's publications. A move opens a target link beside it; once everything flows there the
-target becomes the home, and the former home is let go when nobody listens to it any more. A failure before the switch
-costs the target only. `handle` takes what happened, `tick` what is due, `next_deadline` says when to call it.
+The home link carries the player's publications. A move opens a target link as well; once everything that flowed at
+home flows there the target becomes the home, and the former home is let go when it has no subscriber left. A failure
+before the switch costs the target only. `handle` takes what happened, `tick` what is due, `next_deadline` says when to
+call it.
 
-Longer than our files ought to be, because a state machine reads best on one page.
+`web/lib/mover.js` is its twin: `tests/movers/` holds the stories that both must pass, `docs/decisions/movers.md` says
+what was decided where they differed. Longer than our files ought to be, because a state machine reads best on one page.
 """
 
 from __future__ import annotations
@@ -17,16 +19,18 @@ from player.core import moves as m
 from player.core.heard import Heard
 from player.core.links import CarryingLink, CarryingLinks, FormerHome
 from player.core.phases import (
+    ENTER_TIMEOUT_S,
+    FLOW_TIMEOUT_S,
     MAX_RETRY_AFTER_S,
-    OPEN_TIMEOUT_S,
     REQUEST_TIMEOUT_S,
+    REST_TIMEOUT_S,
     UNFORCED,
     BrokenMover,
     Cause,
-    Phase,
     MoveWish,
+    Phase,
 )
-from player.core.rules import RuleAnswer, PlayerFacts
+from player.core.rules import PlayerFacts, RuleAnswer
 from shared.jitter import full_jitter
 from shared.records import Presence
 
@@ -38,8 +42,8 @@ class Mover:
     """One player. `publications` never changes; without any, a link carries everything once it is entered.
 
     `decide(facts, asked)` is the ladder of `player.core.behaviour` with the plug-in inside. `spread_s` delays the
-    first request of a move that nobody forces by a uniform share of it, so that a room does not shake hands in one
-    instant.
+    first request of a move that the rule decides on by a uniform share of it, so that a room does not shake hands in
+    one instant.
     """
 
     def __init__(
@@ -91,7 +95,7 @@ class Mover:
             elif self.phase is Phase.ASKING:
                 self._retry(now)
             elif self.phase is Phase.OPENING:
-                self._fail_target("timeout", now)
+                self._open_due(now)
         for old in [old for old in self.links.olds if now >= old.until]:
             self._release(old, now)
         return self._flush()
@@ -130,7 +134,9 @@ class Mover:
 
     def _joined(self, event: m.Joined, now: float) -> None:
         self.online = True
-        if self.links.target is not None:
+        if self.links.target is not None and self._is_all_we_have(self.links.target):
+            self._take_home(now)
+        elif self.links.target is not None:
             self._abandon_target()
         self.heard = Heard(excluded=self.heard.excluded)
         self._said = None
@@ -152,7 +158,7 @@ class Mover:
         if self.phase in (Phase.OUTSIDE, Phase.OPENING) or (event.request and event.request != self._request):
             return  # the answer to a question we have given up
         if self.wish is None:  # unasked: a resume on a router that wants us elsewhere
-            if self.links.to(event.sfu):
+            if self.links.to(event.sfu) or self.heard.forbids(event):
                 return
             self.wish = MoveWish(Cause.LOST, now)
         if self.heard.forbids(event):
@@ -160,6 +166,13 @@ class Mover:
             self._retry(now)
             return
         self.heard.forget(event.sfu)
+        home = self.links.home
+        if home is not None and home.sfu == event.sfu and self.wish.cause in UNFORCED:
+            self._said = None
+            self._cancel("kept")
+            return
+        for old in [old for old in self.links.olds if old.link.sfu == event.sfu]:
+            self._release(old, now)
         self._open(event, now)
 
     def _unassigned(self, event: m.Unassigned, now: float) -> None:
@@ -179,12 +192,16 @@ class Mover:
         if self.heard.cordon(event, now=now) and self.links.to(event.sfu):
             self._do(m.TellStep(step=m.MoveStep.CORDONED, sfu=event.sfu))
         if target is not None and target.sfu == event.sfu:
-            self._fail_target("cordoned", now)
+            if self._is_all_we_have(target):
+                self._take_home(now)
+            else:
+                self._fail_target("cordoned", now)
         self._consider(now)
 
     def _uncordoned(self, event: m.CordonTakenBack, now: float) -> None:
         home = self.links.home
         if self.heard.uncordon(event) and home is not None and home.sfu == event.sfu:
+            self._said = None
             self._cancel("uncordoned")
 
     def _gone(self, event: m.SfuEnded, now: float) -> None:
@@ -215,30 +232,56 @@ class Mover:
         if target is None or target.number != event.link:
             return
         self._do(m.TellStep(step=m.MoveStep.NEW_LINK_UP, sfu=target.sfu))
-        if not self.publications:
-            self._switch(now)
+        target.entered = True
+        self._due = now + FLOW_TIMEOUT_S
+        self._switch_if_all_flow(now)
+
+    def _media_connected(self, event: m.MediaConnected, now: float) -> None:
+        link = self.links.numbered(event.link)
+        if link is not None:
+            link.connected = True
 
     def _flowing(self, event: m.PublicationFlows, now: float) -> None:
-        target = self.links.target
-        if target is None or target.number != event.link or event.publication in target.flowing:
+        link, publication = self.links.numbered(event.link), event.publication
+        if link is None or publication in link.flowing or publication not in self.publications:
             return
-        if event.publication not in self.publications:
-            return
-        target.flowing.add(event.publication)
-        self._do(m.TellStep(step=m.MoveStep.FLOWING, sfu=target.sfu, reason=event.publication))
-        if self.links.home is None:  # nothing to fall back to: let the others have each track as soon as it flows
-            self._announce(target, event.publication)
-        if len(target.flowing) == len(self.publications):
+        link.flowing.add(publication)
+        link.entered = True
+        if link is self.links.home:
+            self._announce(link, publication)
+            self._release_idle(now)
+        elif link is self.links.target:
+            self._do(m.TellStep(step=m.MoveStep.FLOWING, sfu=link.sfu, reason=publication))
+            if self.links.home is None:  # nothing to fall back to: let the room have each track as soon as it flows
+                self._announce(link, publication)
+            self._due = min(self._due, now + REST_TIMEOUT_S)
+            self._switch_if_all_flow(now)
+
+    def _switch_if_all_flow(self, now: float) -> None:
+        """What does not flow at home, for it sends nothing, is not waited for."""
+        home, target = self.links.home, self.links.target
+        assert target is not None
+        awaited = set(self.publications) if home is None else home.flowing
+        if target.entered and awaited <= target.flowing:
             self._switch(now)
+
+    def _open_due(self, now: float) -> None:
+        """The target's time is over: what flows there is enough, and so is a connection when no home is left."""
+        home, target = self.links.home, self.links.target
+        assert target is not None
+        if not target.entered:
+            self._fail_target("no-answer", now)
+        elif target.flowing or (home is None and target.connected):
+            self._switch(now)
+        else:
+            self._fail_target("no-media", now)
 
     def _watched(self, event: m.Watched, now: float) -> None:
         link = self.links.numbered(event.link)
         if link is None or event.publication not in self.publications:
             return
         link.watched[event.publication] = event.count
-        old = self.links.old(link)
-        if old is not None and link.unheard:
-            self._release(old, now)
+        self._release_idle(now)
 
     def _link_down(self, event: m.LinkDown, now: float) -> None:
         link = self.links.numbered(event.link)
@@ -252,14 +295,16 @@ class Mover:
         elif link is self.links.target:
             self._fail_target(reason, now)
         else:
+            if reason == "terminating":  # the router may not know yet
+                self.heard.exclude(link.sfu, now=now)
             self._lose_home(link, reason, now, cut=cut)
 
     def _lose_home(self, home: CarryingLink, reason: str, now: float, *, cut: bool) -> None:
         if cut:
             self._do(m.TellStep(step=m.MoveStep.EVICTED, sfu=home.sfu, reason=reason), m.Abandon(link=home.number))
             self.links.home = None
-            for publication in sorted(self.links.target.flowing if self.links.target else ()):
-                self._announce(self.links.target, publication)
+            if self.links.target is not None:
+                self._announce_all(self.links.target)
         elif not home.lost:  # media goes on over it until the next link carries everything
             self._do(m.TellStep(step=m.MoveStep.LINK_LOST, sfu=home.sfu, reason=reason))
             home.lost = True
@@ -277,10 +322,9 @@ class Mover:
     # --- deciding ---
 
     def _consider(self, now: float) -> None:
-        """Ask the ladder again, when at rest or while a move of our own will has not begun."""
+        """Ask the ladder again, when at rest or in a move of our own will: until the switch it can be taken back."""
         home, wish = self.links.home, self.wish
-        hesitating = self.phase is Phase.WAITING and wish is not None and wish.cause in UNFORCED
-        if home is None or home.lost or not (self.phase is Phase.SETTLED or hesitating):
+        if home is None or home.lost or not (self.phase is Phase.SETTLED or (wish and wish.cause in UNFORCED)):
             return
         facts = self.heard.facts(home.sfu, self.presence, identity=self.identity, room=self.room, now=now)
         if facts is None:
@@ -327,19 +371,20 @@ class Mover:
 
     def _ask(self, now: float) -> None:
         assert self.wish is not None
-        self._tell_start()
+        self._tell_start(now)
         home = self.links.home
         self._counter += 1
         self._request = f"move-{self._counter}"
         leave = home.sfu if home is not None else ""
-        self._do(self.heard.question(self._request, leave, reason=self.wish.word, now=now))
+        leaving = [old.link.sfu for old in self.links.olds]
+        self._do(self.heard.question(self._request, leave, leaving=leaving, reason=self.wish.word, now=now))
         self.phase = Phase.ASKING
         self._due = now + REQUEST_TIMEOUT_S
 
-    def _tell_start(self) -> None:
+    def _tell_start(self, now: float) -> None:
         assert self.wish is not None
         if self.links.home is not None and not self.wish.told:
-            self.wish.told = True
+            self.wish.told, self.wish.started = True, now
             self._do(m.TellStep(step=m.MoveStep.MOVE_STARTED, sfu=self.links.home.sfu, reason=self.wish.cause.value))
 
     def _retry(self, now: float) -> None:
@@ -349,13 +394,13 @@ class Mover:
         self._wait(now + pause)
 
     def _open(self, assigned: m.Assigned, now: float) -> None:
-        self._tell_start()
+        self._tell_start(now)
         self._counter += 1
         self._request = ""
         # The counter only grows, so it serves as the generation too: each link's copies are newer than all before.
         link = self.links.target = CarryingLink(self._counter, assigned.sfu, generation=self._counter)
         self.phase = Phase.OPENING
-        self._due = now + OPEN_TIMEOUT_S
+        self._due = now + ENTER_TIMEOUT_S
         self._do(
             m.OpenLink(
                 link=link.number,
@@ -380,16 +425,23 @@ class Mover:
         self._do(m.Abandon(link=self.links.target.number))
         self.links.target = None
 
-    def _announce(self, link: CarryingLink | None, publication: str) -> None:
-        if link is not None:
-            self._do(m.Announce(publication=publication, sfu=link.sfu, generation=link.generation))
+    def _announce(self, link: CarryingLink, publication: str) -> None:
+        self._do(m.Announce(publication=publication, sfu=link.sfu, generation=link.generation))
 
     def _announce_all(self, link: CarryingLink) -> None:
         for publication in self.publications:
-            self._announce(link, publication)
+            if publication in link.flowing:
+                self._announce(link, publication)
+
+    def _is_all_we_have(self, target: CarryingLink) -> bool:
+        return self.links.home is None and bool(target.flowing)
 
     def _switch(self, now: float) -> None:
-        """Everything flows on the target: it is the home from now on."""
+        self._take_home(now)
+        self._consider(now)
+
+    def _take_home(self, now: float) -> None:
+        """The target is the home from now on."""
         assert self.wish is not None
         home, old = self.links.switch(started=self.wish.started, now=now)
         if old is not None:
@@ -397,9 +449,11 @@ class Mover:
         self._do(m.TellStep(step=m.MoveStep.SWITCHED, sfu=home.sfu, reason=self.wish.cause.value))
         self.wish = self._said = None
         self.phase = Phase.SETTLED
-        if old is not None and (old.link.lost or old.link.unheard):
+        self._release_idle(now)
+
+    def _release_idle(self, now: float) -> None:
+        for old in [old for old in self.links.olds if self.links.may_go(old)]:
             self._release(old, now)
-        self._consider(now)
 
     def _release(self, old: FormerHome, now: float) -> None:
         self.links.olds.remove(old)
@@ -429,6 +483,7 @@ _HANDLERS: dict[type, Callable[..., None]] = {
     m.AskedToMove: Mover._asked_to_move,
     m.PresenceChanged: Mover._presence_changed,
     m.LinkEntered: Mover._entered,
+    m.MediaConnected: Mover._media_connected,
     m.PublicationFlows: Mover._flowing,
     m.Watched: Mover._watched,
     m.LinkDown: Mover._link_down,

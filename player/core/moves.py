@@ -29,7 +29,7 @@ class RouterLost:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Assigned:
-    """The router named an SFU; `request` is empty when nobody asked."""
+    """The router named an SFU; `request` is empty when it was not asked."""
 
     sfu: str
     address: str
@@ -101,6 +101,13 @@ class LinkEntered:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class MediaConnected:
+    """The publish connection of this link is up (ICE and DTLS), whether or not packets flow."""
+
+    link: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class PublicationFlows:
     """The first packets of a publication arrived at the SFU of this link."""
 
@@ -143,6 +150,7 @@ Event = (
     | AskedToMove
     | PresenceChanged
     | LinkEntered
+    | MediaConnected
     | PublicationFlows
     | Watched
     | LinkDown

@@ -25,9 +25,9 @@ class PlayerFacts:
     cordoned_for_s: float = 0.0
     """Seconds since the player heard of the cordon."""
     asks_in_s: float | None = None
-    """Seconds until the SFU asks everybody to move; None when nobody said."""
+    """Seconds until the SFU asks all its players to move; None when unknown."""
     ends_in_s: float | None = None
-    """Seconds until the SFU ends; None when nobody said."""
+    """Seconds until the SFU ends; None when unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ def safe_to_move(facts: PlayerFacts) -> RuleAnswer:
 
 def never(facts: PlayerFacts) -> RuleAnswer:
     """Stay until the conversation is over or the SFU asks: the most patient player."""
-    return RuleAnswer(False, "never-by-itself")
+    return RuleAnswer(False, "never")
 
 
 def always(facts: PlayerFacts) -> RuleAnswer:

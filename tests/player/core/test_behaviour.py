@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from player.core.behaviour import MAX_REASON, RuleBox, decide
-from player.core.rules import RuleAnswer, PlayerFacts, always, never, safe_to_move
+from player.core.rules import PlayerFacts, RuleAnswer, always, never, safe_to_move
 
 
 def facts(*, desk: bool = False, meeting: bool = False, conversation: bool = False) -> PlayerFacts:
@@ -56,11 +56,13 @@ def broken(_: PlayerFacts) -> bool:
 
 
 @pytest.mark.parametrize("rule", [broken, lambda _: None, lambda _: "yes", lambda _: 1])
-def test_a_bad_rule_is_counted_and_means_stay(rule: object) -> None:
+def test_a_bad_rule_is_counted_told_once_and_means_stay(rule: object, caplog: pytest.LogCaptureFixture) -> None:
     box = RuleBox(rule)  # type: ignore[arg-type]
-    assert decide(facts(conversation=True), box, asked=False) == RuleAnswer(False, "rule-failed")
-    assert box.faults == 1
+    for _ in range(2):
+        assert decide(facts(conversation=True), box, asked=False) == RuleAnswer(False, "rule-failed")
+    assert box.faults == 2
     assert box.last_fault
+    assert [box.last_fault in record.getMessage() for record in caplog.records] == [True]
 
 
 def test_a_reason_is_cut_to_a_bound() -> None:
