@@ -36,7 +36,7 @@ class BotsConfig:
     behaviour: str = "0s desk"
     """What the players do: steps such as `0s desk, 10s conversation, 40s idle`, `random`, or `@FILE.toml`."""
     rule: str = "player.core.rules:safe_to_move"
-    """The rule "safe to move" as `module:function`; it gets a `PlayerFacts` and returns a bool or a `Decision`."""
+    """The rule "safe to move" as `module:function`; it gets a `PlayerFacts` and returns a bool or a `RuleAnswer`."""
     clip: Path | None = None
     """A media file to publish; without it a generated clip with a frame counter and a beep each second."""
     video: bool = True

@@ -12,7 +12,7 @@ import { Tiles } from "./ui/tiles.js";
 
 /** Countdowns are brought up to date this often [ms]. */
 const REFRESH_MS = 500;
-/** Trouble that the player overcomes by itself is shown this long [ms]. */
+/** Trouble that the player overcomes is shown this long [ms]. */
 const TROUBLE_MS = 8000;
 
 const query = new URLSearchParams(location.search);
@@ -121,7 +121,7 @@ async function openMedia(kind, name) {
 }
 
 const CAMERA_ADVICE = {
-  NotAllowedError: "The camera is blocked. Allow it beside the address of this page, or choose the test pattern.",
+  NotAllowedError: "The camera is blocked. Allow it next to the address of this page, or choose the test pattern.",
   NotFoundError: "There is no camera or microphone here. Choose the test pattern.",
   NotReadableError: "Another program uses the camera. Close it, or choose the test pattern.",
 };

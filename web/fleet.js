@@ -112,7 +112,7 @@ function paintSfus({ since, stayers }) {
   text($("found"), fitting.length ? (fitting.length < rows.length ? `${fitting.length} of ${rows.length} shown` : "") + (left ? ` (${left} more are not listed)` : "") : none);
 }
 
-/** Orders by a moving figure would make tiles jump each second: they are sorted anew when somebody asks. */
+/** Orders by a moving figure would make tiles jump each second: they are sorted again when the person asks. */
 let frozen = null;
 function steady() {
   const order = $("order").value;

@@ -28,22 +28,22 @@ class MoveLog:
         self._switched: dict[str, MoveReport] = {}
         """Moves that have switched and wait for the old link's end, by the SFU they left."""
 
-    def note(self, note: m.Note, *, now: float) -> None:
+    def note(self, note: m.TellStep, *, now: float) -> None:
         """A step was taken."""
-        if note.step is m.Step.MOVE_STARTED:
+        if note.step is m.MoveStep.MOVE_STARTED:
             self._going = _Going(now, MoveReport(left=note.sfu, sfu="", reason=note.reason, asked_ms=0.0))
         elif self._going is not None:
             going = self._going
             since_ms = round((now - going.began) * 1000.0, 1)
-            if note.step is m.Step.NEW_LINK_UP:
+            if note.step is m.MoveStep.NEW_LINK_UP:
                 going.report = msgspec.structs.replace(going.report, sfu=note.sfu, new_link_up_ms=since_ms)
-            elif note.step is m.Step.FLOWING:
+            elif note.step is m.MoveStep.FLOWING:
                 going.report = msgspec.structs.replace(going.report, flowing_ms=since_ms)
-            elif note.step is m.Step.SWITCHED:
+            elif note.step is m.MoveStep.SWITCHED:
                 going.report = msgspec.structs.replace(going.report, sfu=note.sfu, switched_ms=since_ms)
                 self._switched[going.report.left] = going.report
                 self._going = None
-            elif note.step in (m.Step.CANCELLED, m.Step.EVICTED):
+            elif note.step in (m.MoveStep.CANCELLED, m.MoveStep.EVICTED):
                 self._going = None
 
     def moved(self, moved: m.ReportMoved, *, audio_gap_ms: float | None, video_gap_ms: float | None) -> MoveReport:

@@ -207,7 +207,7 @@ class Bot:
                 self.chronicle.tell("decided", sfu=effect.sfu, move=effect.move, reason=effect.reason)
             case m.ReportMoved():
                 self.router.send(self.chronicle.moved(effect))
-            case m.Note():
+            case m.TellStep():
                 self.chronicle.note(effect)
             case f.Visit():
                 self._visit(effect.sfu)
@@ -274,7 +274,7 @@ class Bot:
             case player.RoomUpdate():
                 self._run([*self.follower.changed(message.publications), *self.follower.ended(message.ended)])
             case player.SfuGone():
-                self._handle(m.Gone(sfu=message.sfu, reason=message.reason))
+                self._handle(m.SfuEnded(sfu=message.sfu, reason=message.reason))
                 self._run(self.follower.gone(message.sfu))
             case player.Failed() if message.request in self._visits:
                 self._run(self.follower.lost(self._visits.pop(message.request), now=now))
@@ -334,7 +334,7 @@ class Bot:
         if self.connections.is_current(link):
             self._run(self.follower.ready(link.sfu))
         if carrying and link.number is not None:
-            self._handle(m.Entered(link=link.number))
+            self._handle(m.LinkEntered(link=link.number))
 
     def link_refused(self, link: MediaLink, number: int, code: str) -> None:
         self.connections.refused(number)

@@ -36,15 +36,15 @@ class Chronicle:
         """Tell observers."""
         self._emit(event, bot=self._bot, room=self._room, **facts)
 
-    def note(self, note: m.Note) -> None:
+    def note(self, note: m.TellStep) -> None:
         """The mover took a step."""
         self.moves.note(note, now=time.monotonic())
-        if note.step is m.Step.MOVE_STARTED:
+        if note.step is m.MoveStep.MOVE_STARTED:
             self._audience.mark(Mark.MOVE)
-        elif note.step is m.Step.EVICTED:
+        elif note.step is m.MoveStep.EVICTED:
             self.counts.evictions += 1
             self._evicted = True
-        elif note.step is m.Step.SWITCHED and self._evicted:
+        elif note.step is m.MoveStep.SWITCHED and self._evicted:
             self._evicted = False
             self.counts.rejoins += 1
             self.tell("rejoined", sfu=note.sfu)

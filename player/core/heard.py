@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from player.core import moves as m
@@ -11,10 +12,11 @@ from shared.records import Presence
 EXCLUDE_S = 60.0
 """An SFU that failed is not asked for again within this time while another is eligible."""
 MAX_EXCLUDED = 16
+"""No list is longer, which routers take as a whole; the oldest are forgotten first."""
 
 
 @dataclass(slots=True)
-class Notice:
+class CordonNotice:
     """What was said about a cordoned SFU; moments in monotonic seconds."""
 
     incarnation: int
@@ -28,13 +30,13 @@ class Notice:
 class Heard:
     """All of it, by SFU."""
 
-    notices: dict[str, Notice] = field(default_factory=dict)
+    notices: dict[str, CordonNotice] = field(default_factory=dict)
     asked: dict[str, float] = field(default_factory=dict)
     """SFUs that asked us to move, and the moment we chose."""
     excluded: dict[str, float] = field(default_factory=dict)
     """SFUs that failed us, and until when they are skipped."""
 
-    def cordon(self, event: m.Cordoned, *, now: float) -> bool:
+    def cordon(self, event: m.CordonHeard, *, now: float) -> bool:
         """Take a cordon note; True when this SFU was not known to be cordoned. An older note changes nothing."""
         known = self.notices.get(event.sfu)
         version = (event.incarnation, event.revision)
@@ -42,10 +44,10 @@ class Heard:
             heard = now if known is None else known.heard
             asks = None if event.asks_in_s is None else now + event.asks_in_s
             ends = None if event.ends_in_s is None else now + event.ends_in_s
-            self.notices[event.sfu] = Notice(*version, heard, asks, ends)
+            self.notices[event.sfu] = CordonNotice(*version, heard, asks, ends)
         return known is None
 
-    def uncordon(self, event: m.Uncordoned) -> bool:
+    def uncordon(self, event: m.CordonTakenBack) -> bool:
         """Take a cordon back; False when a newer cordon is known."""
         notice = self.notices.get(event.sfu)
         if notice is not None and (event.incarnation, event.revision) < (notice.incarnation, notice.revision):
@@ -58,7 +60,7 @@ class Heard:
         """The SFU wants us to go, and we will at `at`. It is cordoned, even if no router said so yet."""
         self.asked[event.sfu] = at
         if event.sfu not in self.notices:
-            self.notices[event.sfu] = Notice(event.incarnation, event.revision, now, now)
+            self.notices[event.sfu] = CordonNotice(event.incarnation, event.revision, now, now)
 
     def forget(self, sfu: str) -> None:
         """The SFU has ended, or is as good as new."""
@@ -82,15 +84,18 @@ class Heard:
         self.excluded = {sfu: until for sfu, until in self.excluded.items() if until > now}
         return tuple(self.excluded)
 
-    def question(self, request: str, home: str, *, reason: str, now: float) -> m.AskRouter:
-        """The request for another SFU; it names the home as the one to leave when that is cordoned (invariant 1)."""
+    def question(self, request: str, home: str, *, leaving: Sequence[str], reason: str, now: float) -> m.AskRouter:
+        """The request for another SFU; it names the home as the one to leave when that is cordoned (invariant 1).
+
+        SFUs that are being left are excluded, too: their links still carry the copies that others listen to.
+        """
         notice = self.notices.get(home)
         return m.AskRouter(
             request=request,
             leave=home if notice is not None else "",
             incarnation=notice.incarnation if notice is not None else 0,
             revision=notice.revision if notice is not None else 0,
-            exclude=self.skipped(now=now),
+            exclude=tuple(dict.fromkeys((*self.skipped(now=now), *leaving)))[-MAX_EXCLUDED:],
             reason=reason,
         )
 

@@ -1,10 +1,12 @@
 """A player's way from SFU to SFU, make-before-break (D5, docs/protocol.md section 4): events in, effects out.
 
-The home link carries the player's publications. A move opens a target link beside it; once everything flows there the
-target becomes the home, and the former home is let go when nobody listens to it any more. A failure before the switch
-costs the target only. `handle` takes what happened, `tick` what is due, `next_deadline` says when to call it.
+The home link carries the player's publications. A move opens a target link as well; once everything that flowed at
+home flows there the target becomes the home, and the former home is let go when it has no subscriber left. A failure
+before the switch costs the target only. `handle` takes what happened, `tick` what is due, `next_deadline` says when to
+call it.
 
-Longer than our files ought to be, because a state machine reads best on one page.
+`web/lib/mover.js` is its twin: `tests/movers/` holds the stories that both must pass, `docs/decisions/movers.md` says
+what was decided where they differed. Longer than our files ought to be, because a state machine reads best on one page.
 """
 
 from __future__ import annotations
@@ -15,31 +17,33 @@ from collections.abc import Callable
 
 from player.core import moves as m
 from player.core.heard import Heard
-from player.core.links import Link, Links, Old
+from player.core.links import CarryingLink, CarryingLinks, FormerHome
 from player.core.phases import (
+    ENTER_TIMEOUT_S,
+    FLOW_TIMEOUT_S,
     MAX_RETRY_AFTER_S,
-    OPEN_TIMEOUT_S,
     REQUEST_TIMEOUT_S,
+    REST_TIMEOUT_S,
     UNFORCED,
     BrokenMover,
     Cause,
+    MoveWish,
     Phase,
-    Wish,
 )
-from player.core.rules import Decision, PlayerFacts
+from player.core.rules import PlayerFacts, RuleAnswer
 from shared.jitter import full_jitter
 from shared.records import Presence
 
 AT_DESK = Presence()
-Decide = Callable[[PlayerFacts, bool], Decision]
+Decide = Callable[[PlayerFacts, bool], RuleAnswer]
 
 
 class Mover:
     """One player. `publications` never changes; without any, a link carries everything once it is entered.
 
     `decide(facts, asked)` is the ladder of `player.core.behaviour` with the plug-in inside. `spread_s` delays the
-    first request of a move that nobody forces by a uniform share of it, so that a room does not shake hands in one
-    instant.
+    first request of a move that the rule decides on by a uniform share of it, so that a room does not shake hands in
+    one instant.
     """
 
     def __init__(
@@ -58,9 +62,9 @@ class Mover:
         self.publications = publications
         self.presence = presence
         self.phase = Phase.OUTSIDE
-        self.links = Links()
+        self.links = CarryingLinks()
         self.heard = Heard()
-        self.wish: Wish | None = None
+        self.wish: MoveWish | None = None
         self.online = False
         self.story: deque[str] = deque(maxlen=60)
         self._decide = decide
@@ -91,7 +95,7 @@ class Mover:
             elif self.phase is Phase.ASKING:
                 self._retry(now)
             elif self.phase is Phase.OPENING:
-                self._fail_target("timeout", now)
+                self._open_due(now)
         for old in [old for old in self.links.olds if now >= old.until]:
             self._release(old, now)
         return self._flush()
@@ -130,11 +134,13 @@ class Mover:
 
     def _joined(self, event: m.Joined, now: float) -> None:
         self.online = True
-        if self.links.target is not None:
+        if self.links.target is not None and self._is_all_we_have(self.links.target):
+            self._take_home(now)
+        elif self.links.target is not None:
             self._abandon_target()
         self.heard = Heard(excluded=self.heard.excluded)
         self._said = None
-        self.wish = Wish(Cause.REJOIN if self.links.home else Cause.JOIN, now)
+        self.wish = MoveWish(Cause.REJOIN if self.links.home else Cause.JOIN, now)
         # The assignment follows at once; without one an `error` follows that says when to ask.
         self._wait(now if event.assigned else now + full_jitter(0, self._rng))
 
@@ -152,14 +158,21 @@ class Mover:
         if self.phase in (Phase.OUTSIDE, Phase.OPENING) or (event.request and event.request != self._request):
             return  # the answer to a question we have given up
         if self.wish is None:  # unasked: a resume on a router that wants us elsewhere
-            if self.links.to(event.sfu):
+            if self.links.to(event.sfu) or self.heard.forbids(event):
                 return
-            self.wish = Wish(Cause.LOST, now)
+            self.wish = MoveWish(Cause.LOST, now)
         if self.heard.forbids(event):
             self.heard.exclude(event.sfu, now=now)
             self._retry(now)
             return
         self.heard.forget(event.sfu)
+        home = self.links.home
+        if home is not None and home.sfu == event.sfu and self.wish.cause in UNFORCED:
+            self._said = None
+            self._cancel("kept")
+            return
+        for old in [old for old in self.links.olds if old.link.sfu == event.sfu]:
+            self._release(old, now)
         self._open(event, now)
 
     def _unassigned(self, event: m.Unassigned, now: float) -> None:
@@ -174,23 +187,27 @@ class Mover:
 
     # --- what is said of SFUs ---
 
-    def _cordoned(self, event: m.Cordoned, now: float) -> None:
+    def _cordoned(self, event: m.CordonHeard, now: float) -> None:
         target = self.links.target
         if self.heard.cordon(event, now=now) and self.links.to(event.sfu):
-            self._do(m.Note(step=m.Step.CORDONED, sfu=event.sfu))
+            self._do(m.TellStep(step=m.MoveStep.CORDONED, sfu=event.sfu))
         if target is not None and target.sfu == event.sfu:
-            self._fail_target("cordoned", now)
+            if self._is_all_we_have(target):
+                self._take_home(now)
+            else:
+                self._fail_target("cordoned", now)
         self._consider(now)
 
-    def _uncordoned(self, event: m.Uncordoned, now: float) -> None:
+    def _uncordoned(self, event: m.CordonTakenBack, now: float) -> None:
         home = self.links.home
         if self.heard.uncordon(event) and home is not None and home.sfu == event.sfu:
+            self._said = None
             self._cancel("uncordoned")
 
-    def _gone(self, event: m.Gone, now: float) -> None:
+    def _gone(self, event: m.SfuEnded, now: float) -> None:
         links = self.links.to(event.sfu)
         if links:
-            self._do(m.Note(step=m.Step.SFU_GONE, sfu=event.sfu, reason=event.reason))
+            self._do(m.TellStep(step=m.MoveStep.SFU_GONE, sfu=event.sfu, reason=event.reason))
         self.heard.forget(event.sfu)
         self.heard.exclude(event.sfu, now=now)
         for link in links:
@@ -201,7 +218,7 @@ class Mover:
         if home is None or home.sfu != event.sfu or event.sfu in self.heard.asked:
             return
         self.heard.ask(event, now=now, at=now + self._rng.uniform(0.0, max(0.0, event.within_s)))
-        self._do(m.Note(step=m.Step.PLEASE_MOVE, sfu=event.sfu))
+        self._do(m.TellStep(step=m.MoveStep.PLEASE_MOVE, sfu=event.sfu))
         self._consider(now)
 
     def _presence_changed(self, event: m.PresenceChanged, now: float) -> None:
@@ -210,58 +227,86 @@ class Mover:
 
     # --- the links ---
 
-    def _entered(self, event: m.Entered, now: float) -> None:
+    def _entered(self, event: m.LinkEntered, now: float) -> None:
         target = self.links.target
         if target is None or target.number != event.link:
             return
-        self._do(m.Note(step=m.Step.NEW_LINK_UP, sfu=target.sfu))
-        if not self.publications:
+        self._do(m.TellStep(step=m.MoveStep.NEW_LINK_UP, sfu=target.sfu))
+        target.entered = True
+        self._due = now + FLOW_TIMEOUT_S
+        self._switch_if_all_flow(now)
+
+    def _media_connected(self, event: m.MediaConnected, now: float) -> None:
+        link = self.links.numbered(event.link)
+        if link is not None:
+            link.connected = True
+
+    def _flowing(self, event: m.PublicationFlows, now: float) -> None:
+        link, publication = self.links.numbered(event.link), event.publication
+        if link is None or publication in link.flowing or publication not in self.publications:
+            return
+        link.flowing.add(publication)
+        link.entered = True
+        if link is self.links.home:
+            self._announce(link, publication)
+            self._release_idle(now)
+        elif link is self.links.target:
+            self._do(m.TellStep(step=m.MoveStep.FLOWING, sfu=link.sfu, reason=publication))
+            if self.links.home is None:  # nothing to fall back to: let the room have each track as soon as it flows
+                self._announce(link, publication)
+            self._due = min(self._due, now + REST_TIMEOUT_S)
+            self._switch_if_all_flow(now)
+
+    def _switch_if_all_flow(self, now: float) -> None:
+        """What does not flow at home, for it sends nothing, is not waited for."""
+        home, target = self.links.home, self.links.target
+        assert target is not None
+        awaited = set(self.publications) if home is None else home.flowing
+        if target.entered and awaited <= target.flowing:
             self._switch(now)
 
-    def _flowing(self, event: m.Flowing, now: float) -> None:
-        target = self.links.target
-        if target is None or target.number != event.link or event.publication in target.flowing:
-            return
-        if event.publication not in self.publications:
-            return
-        target.flowing.add(event.publication)
-        self._do(m.Note(step=m.Step.FLOWING, sfu=target.sfu, reason=event.publication))
-        if self.links.home is None:  # nothing to fall back to: let the others have each track as soon as it flows
-            self._announce(target, event.publication)
-        if len(target.flowing) == len(self.publications):
+    def _open_due(self, now: float) -> None:
+        """The target's time is over: what flows there is enough, and so is a connection when no home is left."""
+        home, target = self.links.home, self.links.target
+        assert target is not None
+        if not target.entered:
+            self._fail_target("no-answer", now)
+        elif target.flowing or (home is None and target.connected):
             self._switch(now)
+        else:
+            self._fail_target("no-media", now)
 
     def _watched(self, event: m.Watched, now: float) -> None:
         link = self.links.numbered(event.link)
         if link is None or event.publication not in self.publications:
             return
         link.watched[event.publication] = event.count
-        old = self.links.old(link)
-        if old is not None and link.unheard:
-            self._release(old, now)
+        self._release_idle(now)
 
     def _link_down(self, event: m.LinkDown, now: float) -> None:
         link = self.links.numbered(event.link)
         if link is not None:
             self._lose(link, event.reason, now, cut=event.cut)
 
-    def _lose(self, link: Link, reason: str, now: float, *, cut: bool) -> None:
+    def _lose(self, link: CarryingLink, reason: str, now: float, *, cut: bool) -> None:
         old = self.links.old(link)
         if old is not None:
             self._release(old, now)
         elif link is self.links.target:
             self._fail_target(reason, now)
         else:
+            if reason == "terminating":  # the router may not know yet
+                self.heard.exclude(link.sfu, now=now)
             self._lose_home(link, reason, now, cut=cut)
 
-    def _lose_home(self, home: Link, reason: str, now: float, *, cut: bool) -> None:
+    def _lose_home(self, home: CarryingLink, reason: str, now: float, *, cut: bool) -> None:
         if cut:
-            self._do(m.Note(step=m.Step.EVICTED, sfu=home.sfu, reason=reason), m.Abandon(link=home.number))
+            self._do(m.TellStep(step=m.MoveStep.EVICTED, sfu=home.sfu, reason=reason), m.Abandon(link=home.number))
             self.links.home = None
-            for publication in sorted(self.links.target.flowing if self.links.target else ()):
-                self._announce(self.links.target, publication)
+            if self.links.target is not None:
+                self._announce_all(self.links.target)
         elif not home.lost:  # media goes on over it until the next link carries everything
-            self._do(m.Note(step=m.Step.LINK_LOST, sfu=home.sfu, reason=reason))
+            self._do(m.TellStep(step=m.MoveStep.LINK_LOST, sfu=home.sfu, reason=reason))
             home.lost = True
         if self.phase is Phase.SETTLED or (self.wish is not None and self.wish.cause in UNFORCED):
             self._hurry(now)
@@ -269,7 +314,7 @@ class Mover:
     def _hurry(self, now: float) -> None:
         """From now on the wish is to be somewhere at all; only a first request that still waits is brought forward."""
         if self.wish is None:
-            self.wish = Wish(Cause.LOST, now)
+            self.wish = MoveWish(Cause.LOST, now)
         self.wish.cause = Cause.LOST
         if self.phase is Phase.SETTLED or (self.phase is Phase.WAITING and self.wish.attempts == 0):
             self._ask_at(now, now)
@@ -277,10 +322,9 @@ class Mover:
     # --- deciding ---
 
     def _consider(self, now: float) -> None:
-        """Ask the ladder again, when at rest or while a move of our own will has not begun."""
+        """Ask the ladder again, when at rest or in a move of our own will: until the switch it can be taken back."""
         home, wish = self.links.home, self.wish
-        hesitating = self.phase is Phase.WAITING and wish is not None and wish.cause in UNFORCED
-        if home is None or home.lost or not (self.phase is Phase.SETTLED or hesitating):
+        if home is None or home.lost or not (self.phase is Phase.SETTLED or (wish and wish.cause in UNFORCED)):
             return
         facts = self.heard.facts(home.sfu, self.presence, identity=self.identity, room=self.room, now=now)
         if facts is None:
@@ -292,12 +336,12 @@ class Mover:
             self._cancel(decision.reason)
         elif wish is None:
             cause = Cause.CORDONED if moment is None else Cause.ASKED
-            self.wish = Wish(cause, now)
+            self.wish = MoveWish(cause, now)
             self._ask_at(now + self._rng.uniform(0.0, self._spread_s) if moment is None else moment, now)
         elif moment is not None:
             wish.cause = Cause.ASKED
 
-    def _say(self, sfu: str, decision: Decision) -> None:
+    def _say(self, sfu: str, decision: RuleAnswer) -> None:
         said = (sfu, decision.move, decision.reason)
         if said != self._said:
             self._said = said
@@ -310,7 +354,7 @@ class Mover:
             return
         if self.links.target is not None:
             self._abandon_target()
-        self._do(m.Note(step=m.Step.CANCELLED, sfu=home.sfu, reason=reason))
+        self._do(m.TellStep(step=m.MoveStep.CANCELLED, sfu=home.sfu, reason=reason))
         self.wish = None
         self.phase = Phase.SETTLED
 
@@ -327,20 +371,21 @@ class Mover:
 
     def _ask(self, now: float) -> None:
         assert self.wish is not None
-        self._tell_start()
+        self._tell_start(now)
         home = self.links.home
         self._counter += 1
         self._request = f"move-{self._counter}"
         leave = home.sfu if home is not None else ""
-        self._do(self.heard.question(self._request, leave, reason=self.wish.word, now=now))
+        leaving = [old.link.sfu for old in self.links.olds]
+        self._do(self.heard.question(self._request, leave, leaving=leaving, reason=self.wish.word, now=now))
         self.phase = Phase.ASKING
         self._due = now + REQUEST_TIMEOUT_S
 
-    def _tell_start(self) -> None:
+    def _tell_start(self, now: float) -> None:
         assert self.wish is not None
         if self.links.home is not None and not self.wish.told:
-            self.wish.told = True
-            self._do(m.Note(step=m.Step.MOVE_STARTED, sfu=self.links.home.sfu, reason=self.wish.cause.value))
+            self.wish.told, self.wish.started = True, now
+            self._do(m.TellStep(step=m.MoveStep.MOVE_STARTED, sfu=self.links.home.sfu, reason=self.wish.cause.value))
 
     def _retry(self, now: float) -> None:
         assert self.wish is not None
@@ -349,13 +394,13 @@ class Mover:
         self._wait(now + pause)
 
     def _open(self, assigned: m.Assigned, now: float) -> None:
-        self._tell_start()
+        self._tell_start(now)
         self._counter += 1
         self._request = ""
         # The counter only grows, so it serves as the generation too: each link's copies are newer than all before.
-        link = self.links.target = Link(self._counter, assigned.sfu, generation=self._counter)
+        link = self.links.target = CarryingLink(self._counter, assigned.sfu, generation=self._counter)
         self.phase = Phase.OPENING
-        self._due = now + OPEN_TIMEOUT_S
+        self._due = now + ENTER_TIMEOUT_S
         self._do(
             m.OpenLink(
                 link=link.number,
@@ -368,7 +413,7 @@ class Mover:
 
     def _fail_target(self, reason: str, now: float) -> None:
         assert self.links.target is not None
-        self._do(m.Note(step=m.Step.FAILED, sfu=self.links.target.sfu, reason=reason))
+        self._do(m.TellStep(step=m.MoveStep.FAILED, sfu=self.links.target.sfu, reason=reason))
         self.heard.exclude(self.links.target.sfu, now=now)
         if self.wish is not None:
             self.wish.missed = True
@@ -380,28 +425,37 @@ class Mover:
         self._do(m.Abandon(link=self.links.target.number))
         self.links.target = None
 
-    def _announce(self, link: Link | None, publication: str) -> None:
-        if link is not None:
-            self._do(m.Announce(publication=publication, sfu=link.sfu, generation=link.generation))
+    def _announce(self, link: CarryingLink, publication: str) -> None:
+        self._do(m.Announce(publication=publication, sfu=link.sfu, generation=link.generation))
 
-    def _announce_all(self, link: Link) -> None:
+    def _announce_all(self, link: CarryingLink) -> None:
         for publication in self.publications:
-            self._announce(link, publication)
+            if publication in link.flowing:
+                self._announce(link, publication)
+
+    def _is_all_we_have(self, target: CarryingLink) -> bool:
+        return self.links.home is None and bool(target.flowing)
 
     def _switch(self, now: float) -> None:
-        """Everything flows on the target: it is the home from now on."""
+        self._take_home(now)
+        self._consider(now)
+
+    def _take_home(self, now: float) -> None:
+        """The target is the home from now on."""
         assert self.wish is not None
         home, old = self.links.switch(started=self.wish.started, now=now)
         if old is not None:
             self._announce_all(home)
-        self._do(m.Note(step=m.Step.SWITCHED, sfu=home.sfu, reason=self.wish.cause.value))
+        self._do(m.TellStep(step=m.MoveStep.SWITCHED, sfu=home.sfu, reason=self.wish.cause.value))
         self.wish = self._said = None
         self.phase = Phase.SETTLED
-        if old is not None and (old.link.lost or old.link.unheard):
-            self._release(old, now)
-        self._consider(now)
+        self._release_idle(now)
 
-    def _release(self, old: Old, now: float) -> None:
+    def _release_idle(self, now: float) -> None:
+        for old in [old for old in self.links.olds if self.links.may_go(old)]:
+            self._release(old, now)
+
+    def _release(self, old: FormerHome, now: float) -> None:
         self.links.olds.remove(old)
         took_ms = round((now - old.started) * 1000.0, 1)
         self._do(
@@ -412,7 +466,7 @@ class Mover:
     def _left(self, event: m.Left, now: float) -> None:
         for link in self.links.all():
             self._do(m.Abandon(link=link.number))
-        self.links = Links()
+        self.links = CarryingLinks()
         self.wish = None
         self.phase = Phase.LEFT
 
@@ -423,13 +477,14 @@ _HANDLERS: dict[type, Callable[..., None]] = {
     m.RouterLost: Mover._router_lost,
     m.Assigned: Mover._assigned,
     m.Unassigned: Mover._unassigned,
-    m.Cordoned: Mover._cordoned,
-    m.Uncordoned: Mover._uncordoned,
-    m.Gone: Mover._gone,
+    m.CordonHeard: Mover._cordoned,
+    m.CordonTakenBack: Mover._uncordoned,
+    m.SfuEnded: Mover._gone,
     m.AskedToMove: Mover._asked_to_move,
     m.PresenceChanged: Mover._presence_changed,
-    m.Entered: Mover._entered,
-    m.Flowing: Mover._flowing,
+    m.LinkEntered: Mover._entered,
+    m.MediaConnected: Mover._media_connected,
+    m.PublicationFlows: Mover._flowing,
     m.Watched: Mover._watched,
     m.LinkDown: Mover._link_down,
     m.Left: Mover._left,

@@ -29,7 +29,7 @@ class RouterLost:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Assigned:
-    """The router named an SFU; `request` is empty when nobody asked."""
+    """The router named an SFU; `request` is empty when it was not asked."""
 
     sfu: str
     address: str
@@ -49,7 +49,7 @@ class Unassigned:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Cordoned:
+class CordonHeard:
     """An SFU takes no new work."""
 
     sfu: str
@@ -60,7 +60,7 @@ class Cordoned:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Uncordoned:
+class CordonTakenBack:
     """It takes new work again."""
 
     sfu: str
@@ -69,7 +69,7 @@ class Uncordoned:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Gone:
+class SfuEnded:
     """The router says that an SFU has ended or was lost."""
 
     sfu: str
@@ -94,14 +94,21 @@ class PresenceChanged:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Entered:
+class LinkEntered:
     """The SFU let us in."""
 
     link: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Flowing:
+class MediaConnected:
+    """The publish connection of this link is up (ICE and DTLS), whether or not packets flow."""
+
+    link: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PublicationFlows:
     """The first packets of a publication arrived at the SFU of this link."""
 
     link: int
@@ -137,13 +144,14 @@ Event = (
     | RouterLost
     | Assigned
     | Unassigned
-    | Cordoned
-    | Uncordoned
-    | Gone
+    | CordonHeard
+    | CordonTakenBack
+    | SfuEnded
     | AskedToMove
     | PresenceChanged
-    | Entered
-    | Flowing
+    | LinkEntered
+    | MediaConnected
+    | PublicationFlows
     | Watched
     | LinkDown
     | Left
@@ -216,7 +224,7 @@ class ReportMoved:
     took_ms: float
 
 
-class Step(StrEnum):
+class MoveStep(StrEnum):
     """What observers follow, in the order of a move."""
 
     CORDONED = "cordoned"
@@ -237,12 +245,12 @@ class Step(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Note:
+class TellStep:
     """Tell observers."""
 
-    step: Step
+    step: MoveStep
     sfu: str = ""
     reason: str = ""
 
 
-Effect = AskRouter | OpenLink | Announce | LetGo | Abandon | ReportDecided | ReportMoved | Note
+Effect = AskRouter | OpenLink | Announce | LetGo | Abandon | ReportDecided | ReportMoved | TellStep

@@ -9,13 +9,18 @@ from shared.errors import SluiceError
 
 REQUEST_TIMEOUT_S = 5.0
 """A router that has not answered by then is asked again."""
-OPEN_TIMEOUT_S = 12.0
-"""From opening a link to everything flowing: a DTLS handshake on a poor line and a key frame fit."""
+ENTER_TIMEOUT_S = 5.0
+"""From opening a link until the SFU lets us in: TCP and TLS fit, on a poor line too."""
+FLOW_TIMEOUT_S = 8.0
+"""From there until something flows: ICE, a DTLS handshake and a key frame on a poor line fit."""
+REST_TIMEOUT_S = 3.0
+"""From the first publication that flows until a move no longer waits for the rest: what sends, flows by then."""
 MAX_RETRY_AFTER_S = 60.0
+"""No router makes us wait longer than about this; it may have meant milliseconds, or be about to end."""
 
 
 class Phase(StrEnum):
-    """What the player is about."""
+    """Where the player is on its way."""
 
     OUTSIDE = "outside"
     """No session at a router yet."""
@@ -39,7 +44,7 @@ class Cause(StrEnum):
     ASKED = "asked"
     LOST = "lost"
     REJOIN = "rejoin"
-    """A new session: its links must be opened anew, the old ones last until then."""
+    """A new session needs links of its own; the old ones last until then."""
 
 
 UNFORCED = (Cause.CORDONED, Cause.ASKED)
@@ -61,11 +66,12 @@ class BrokenMover(SluiceError):
 
 
 @dataclass(slots=True)
-class Wish:
+class MoveWish:
     """The wish for another SFU."""
 
     cause: Cause
     started: float
+    """When it arose; from the first request on, when that was."""
     attempts: int = 0
     told: bool = False
     """Observers know that a move has started."""

@@ -22,7 +22,7 @@ def router_event(message: player.ToPlayer) -> m.Event | None:
                 request=message.request,
             )
         case player.CordonedSfu():
-            return m.Cordoned(
+            return m.CordonHeard(
                 sfu=message.sfu,
                 incarnation=message.incarnation,
                 revision=message.revision,
@@ -30,9 +30,9 @@ def router_event(message: player.ToPlayer) -> m.Event | None:
                 ends_in_s=message.ends_in_s,
             )
         case player.UncordonedSfu():
-            return m.Uncordoned(sfu=message.sfu, incarnation=message.incarnation, revision=message.revision)
+            return m.CordonTakenBack(sfu=message.sfu, incarnation=message.incarnation, revision=message.revision)
         case player.SfuGone():
-            return m.Gone(sfu=message.sfu, reason=message.reason)
+            return m.SfuEnded(sfu=message.sfu, reason=message.reason)
         case _:
             return None
 
@@ -41,7 +41,7 @@ def media_event(message: media.ToMedia, *, link: int, sfu: str) -> m.Event | Non
     """What an SFU's message on this link means to the mover; None when nothing."""
     match message:
         case media.PublicationFlowing():
-            return m.Flowing(link=link, publication=message.publication)
+            return m.PublicationFlows(link=link, publication=message.publication)
         case media.Consumers():
             return m.Watched(link=link, publication=message.publication, count=message.count)
         case media.PleaseMove():

@@ -45,6 +45,11 @@ export class Copies extends Emitter {
     return this.#copies.get(copy) ?? null;
   }
 
+  /** Links have new keys (see link-pool.js). */
+  setAside(keys) {
+    for (const known of this.#copies.values()) known.sfu = keys.get(known.sfu) ?? known.sfu;
+  }
+
   /** The copies that come over the link to `sfu`. */
   of(sfu) {
     return [...this.#copies].filter(([, known]) => known.sfu === sfu).map(([copy]) => copy);

@@ -9,6 +9,7 @@ import { Copies } from "./copies.js";
 import { Emitter } from "./emitter.js";
 import { wallClock } from "./frame-tap.js";
 import { GapLedger } from "./gaps.js";
+import { sfuOf } from "./link-pool.js";
 import { Subscriptions } from "./subscriptions.js";
 
 /** A switch is over this long after the new copy was shown: late frames of the old one have come by then [ms]. */
@@ -60,7 +61,7 @@ export class Display extends Emitter {
   // --- what the links say ---
 
   /** An SFU offers a track. */
-  trackArrived({ sfu, publication, kind, mid, receiver }) {
+  trackArrived({ key: sfu, publication, kind, mid, receiver }) {
     const copy = this.#copies.add({ publication, sfu, kind, mid, receiver });
     const { element } = this.#copies.get(copy);
     const record = this.#subscriptions.record(publication);
@@ -73,7 +74,7 @@ export class Display extends Emitter {
   }
 
   /** An m-line carries its publication no longer. */
-  trackGone({ sfu, publication, mid }) {
+  trackGone({ key: sfu, publication, mid }) {
     const copy = this.#copies.at(sfu, mid);
     if (copy === null) return;
     this.#copies.freeze(copy);
@@ -81,11 +82,17 @@ export class Display extends Emitter {
   }
 
   /** A publication is no longer at that SFU. */
-  ended({ sfu, publication }) {
+  ended({ key: sfu, publication }) {
     this.#show(this.#subscriptions.copyEnded({ sfu, publication }));
   }
 
-  /** Nothing comes from that SFU any longer. */
+  /** Links have new keys, for they belong to a former session: what they bring is shown until it comes over new ones. */
+  setAside(keys) {
+    this.#copies.setAside(keys);
+    this.#subscriptions.setAside(keys);
+  }
+
+  /** Nothing comes over the link of that key any longer. */
   lost(sfu) {
     for (const copy of this.#copies.of(sfu)) this.#copies.freeze(copy);
     this.#show(this.#subscriptions.linkLost({ sfu }));
@@ -111,7 +118,7 @@ export class Display extends Emitter {
   // --- looking at it ---
 
   list() {
-    return this.#subscriptions.list();
+    return this.#subscriptions.list().map((one) => ({ ...one, shownFrom: one.shownFrom && sfuOf(one.shownFrom) }));
   }
 
   switches() {
@@ -148,11 +155,12 @@ export class Display extends Emitter {
       const { element, receiver, kind, sfu } = this.#copies.get(copy);
       const { player } = this.#subscriptions.record(publication);
       if (kind === "video") this.firstVideoAt ??= performance.now();
-      const from = instead && this.#copies.get(instead)?.sfu;
+      const former = instead && this.#copies.get(instead);
+      const from = former && sfuOf(former.sfu);
       this.#copies.show(copy, instead);
       this.emit("track", { publication, copy, kind, player, element, track: receiver.track });
       const copies = { from: instead, to: copy };
-      const change = { publication, player, kind, from, to: sfu, cut };
+      const change = { publication, player, kind, from, to: sfuOf(sfu), cut };
       setTimeout(() => this.#switched(change, copies), SWITCH_SETTLES_MS);
     },
     retire: ({ copy }) => this.#copies.remove(copy),

@@ -25,7 +25,7 @@ export class Emitter {
     });
   }
 
-  /** Tell everybody; a handler that throws is reported and does not stop the others. */
+  /** Tell all handlers; one that throws is reported and does not stop the others. */
   emit(name, detail) {
     for (const handler of [...(this.#handlers.get(name) ?? [])]) {
       try {

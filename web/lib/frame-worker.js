@@ -27,7 +27,7 @@ self.onrtctransform = ({ transformer }) => {
       controller.enqueue(frame);
     },
   });
-  // Ends with the connection; there is nobody to tell.
+  // Ends with the connection; there is no one to tell.
   transformer.readable.pipeThrough(watch).pipeTo(transformer.writable).catch(() => {});
 };
 

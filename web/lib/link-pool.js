@@ -1,8 +1,10 @@
 /**
  * The media links that are open, one for each SFU: the home, the one being moved to, the ones being left, and visits to
- * SFUs that carry something the player wants to see.
+ * SFUs that carry something the player wants to see. Links of a former session stay, under a key of their own, as long as
+ * they are of use; without a former session the key is the SFU's id.
  *
- * Events:  "lost" {sfu, reason}, and every event of a link with its `sfu` added (see media-link.js)
+ * Events:  "lost" {reason}, and every event of a link (see media-link.js), each with the link's `sfu`, `key`, and `link`:
+ *          the number by which the mover knows it while it publishes, else null
  */
 
 import { Emitter } from "./emitter.js";
@@ -11,6 +13,7 @@ import { MediaLink } from "./media-link.js";
 
 const PASSED_ON = [
   "entered",
+  "connected",
   "flowing",
   "consumers",
   "track",
@@ -22,10 +25,16 @@ const PASSED_ON = [
   "unsubscribed",
 ];
 
+/** The SFU of a link's key. */
+export const sfuOf = (key) => key.split("\n")[0];
+
+const about = ({ key, number }) => ({ sfu: sfuOf(key), key, link: number });
+
 export class LinkPool extends Emitter {
-  #links = new Map(); // sfu -> MediaLink
+  #links = new Map(); // key -> {key, link: MediaLink, number}
   #visits = new Map(); // sfu -> {backoff, timer, request} while a visit is being arranged
   #wanted = new Map();
+  #formers = 0;
 
   /**
    * @param {object} options
@@ -40,39 +49,71 @@ export class LinkPool extends Emitter {
     this.makeLink = makeLink;
   }
 
-  get(sfu) {
-    return this.#links.get(sfu) ?? null;
-  }
-
+  /** The SFUs with a link, each once. */
   sfus() {
-    return [...this.#links.keys()];
+    return [...new Set([...this.#links.keys()].map(sfuOf))];
   }
 
-  /** Open the player's home at an SFU, or make a visit that is open already its home. */
-  openHome({ sfu, address, token }) {
+  /** Open a link to publish over, or make a visit that is open already one. */
+  openHome({ link: number, sfu, address, token }, sources) {
     const visit = this.#links.get(sfu);
-    if (visit) visit.enterAgain(token);
-    else this.#open({ sfu, address, token });
-    return this.#links.get(sfu);
+    if (visit) {
+      visit.number = number;
+      visit.link.enterAgain(token);
+    } else this.#open({ sfu, address, token, number }).prepare(sources);
+  }
+
+  publish(number, sources, generation) {
+    this.#numbered(number)?.link.publish(sources, generation);
+  }
+
+  /** Publish over this link no longer; `reconcile` closes it unless it is subscribed to. */
+  release(number) {
+    const entry = this.#numbered(number);
+    if (!entry) return;
+    entry.number = null;
+    entry.link.stopPublishing();
+  }
+
+  async replaceTrack(publication, track) {
+    await Promise.all([...this.#links.values()].map(({ link }) => link.replaceTrack(publication, track)));
+  }
+
+  /**
+   * The session is a new one: the links of the old one carry on as they are, but can be used for nothing new.
+   * @returns {Map<string, string>} the key of each, by the SFU's id that it had for a key
+   */
+  newSession() {
+    const keys = new Map();
+    for (const [key, entry] of [...this.#links]) {
+      if (key !== sfuOf(key)) continue; // set aside already
+      const aside = `${key}\n${++this.#formers}`;
+      this.#links.delete(key);
+      this.#links.set(aside, entry);
+      entry.key = aside;
+      keys.set(key, aside);
+    }
+    for (const { timer } of this.#visits.values()) clearTimeout(timer);
+    this.#visits.clear();
+    return keys;
   }
 
   /**
    * Subscribe to what is wanted, open visits for it, and leave every SFU that is needed for nothing.
-   * @param {Map<string, Set<string>>} wanted SFU -> publications
-   * @param {Set<string>} publishing SFUs whose link stays in any case
+   * @param {Map<string, Set<string>>} wanted key -> publications
+   * @param {Set<number>} publishing numbers of links that stay in any case
    */
   reconcile(wanted, publishing) {
     this.#wanted = wanted;
-    for (const [sfu, link] of this.#links) {
-      if (wanted.has(sfu) || publishing.has(sfu)) link.subscribe(wanted.get(sfu) ?? []);
+    for (const [key, { link, number }] of this.#links) {
+      if (wanted.has(key) || publishing.has(number)) link.subscribe(wanted.get(key) ?? []);
       else {
-        this.#links.delete(sfu);
+        this.#links.delete(key);
         link.leave();
       }
     }
-    for (const sfu of wanted.keys()) {
-      // A link that is about to be opened for publishing serves for subscribing too.
-      if (!this.#links.has(sfu) && !this.#visits.has(sfu) && !publishing.has(sfu)) this.#arrange(sfu);
+    for (const key of wanted.keys()) {
+      if (!this.#links.has(key) && !this.#visits.has(key) && key === sfuOf(key)) this.#arrange(key);
     }
     for (const [sfu, { timer }] of this.#visits) {
       if (wanted.has(sfu) && !this.#links.has(sfu)) continue;
@@ -84,10 +125,10 @@ export class LinkPool extends Emitter {
   /** The router granted a visit. */
   granted({ sfu, address, token, request }) {
     const visit = this.#visits.get(sfu);
-    if (visit?.request !== request || this.#links.has(sfu)) return;
+    if (!visit || visit.request !== request || this.#links.has(sfu)) return;
     clearTimeout(visit.timer);
     visit.request = null;
-    this.#open({ sfu, address, token });
+    this.#open({ sfu, address, token, number: null });
   }
 
   /** The router refused the request of this id; true when it was one of ours. */
@@ -99,33 +140,40 @@ export class LinkPool extends Emitter {
 
   /** The SFU is known to be gone: do not wait for its connections to say so. */
   drop(sfu, reason) {
-    const link = this.#links.get(sfu);
-    if (!link) return;
-    link.close();
-    this.#over(sfu, link, reason);
+    for (const entry of [...this.#links.values()]) {
+      if (sfuOf(entry.key) !== sfu) continue;
+      entry.link.close();
+      this.#over(entry, reason);
+    }
   }
 
   close() {
     for (const { timer } of this.#visits.values()) clearTimeout(timer);
     this.#visits.clear();
-    for (const link of this.#links.values()) link.leave();
+    for (const { link } of this.#links.values()) link.leave();
     this.#links.clear();
   }
 
-  #open({ sfu, address, token }) {
+  #open({ sfu, address, token, number }) {
     const link = this.makeLink({ sfu, address, token });
-    this.#links.set(sfu, link);
-    for (const name of PASSED_ON) link.on(name, (detail) => this.emit(name, { sfu, ...detail }));
-    link.on("entered", () => this.#visits.delete(sfu));
-    link.on("lost", ({ reason }) => this.#over(sfu, link, reason));
+    const entry = { key: sfu, link, number };
+    this.#links.set(sfu, entry);
+    for (const name of PASSED_ON) link.on(name, (detail) => this.emit(name, { ...about(entry), ...detail }));
+    link.on("entered", () => this.#visits.delete(entry.key));
+    link.on("lost", ({ reason }) => this.#over(entry, reason));
     if (this.#wanted.has(sfu)) link.subscribe(this.#wanted.get(sfu));
+    return link;
   }
 
-  #over(sfu, link, reason) {
-    if (this.#links.get(sfu) !== link) return;
-    this.#links.delete(sfu);
-    this.emit("lost", { sfu, reason });
-    if (this.#visits.has(sfu)) this.#retry(sfu);
+  #numbered(number) {
+    return [...this.#links.values()].find((entry) => entry.number === number) ?? null;
+  }
+
+  #over(entry, reason) {
+    if (this.#links.get(entry.key) !== entry) return;
+    this.#links.delete(entry.key);
+    this.emit("lost", { ...about(entry), reason });
+    if (this.#visits.has(entry.key)) this.#retry(entry.key);
   }
 
   #arrange(sfu) {
@@ -136,7 +184,7 @@ export class LinkPool extends Emitter {
   #ask(sfu) {
     const visit = this.#visits.get(sfu);
     visit.request = this.requestAccess(sfu);
-    // No answer, or no router to ask: try again until nobody wants anything from there.
+    // No answer, or no router to ask: try again until nothing is wanted from there.
     visit.timer = setTimeout(() => this.#retry(sfu), visit.request ? 5000 : 500);
   }
 

@@ -5,13 +5,14 @@
  * that breaks is opened once more at once, with the same token: the SFU has kept the session and its media meanwhile.
  *
  * Events:  "entered" {}                  the SFU let us in, or replaced our grants
+ *          "connected" {}                the publish connection is up, whether or not packets flow
  *          "flowing" {publication, generation}
  *          "consumers" {publication, count}
  *          "track" / "track-gone"        see subscriber.js
  *          "ended" {publication}         a publication is no longer on this SFU
  *          "please-move" {withinMs, incarnation, revision}
  *          "publish-lost" {reason}       the publish connection broke; what is subscribed goes on
- *          "unsubscribed" {}             the subscribe connection broke and is opened anew; its tracks are gone
+ *          "unsubscribed" {}             the subscribe connection broke and is opened again; its tracks are gone
  *          "refused" {code, message}     something we asked for was refused; the link lives
  *          "lost" {reason}               the link is over, told once: "closed", "terminating", "refused", ...
  */
@@ -149,7 +150,8 @@ export class MediaLink extends Emitter {
   #publishing() {
     if (!this.#publisher) {
       this.#publisher = new Publisher({ send: (type, fields) => this.#send(type, fields) });
-      this.#watch(this.#publisher.pc, "publishing", (reason) => this.#publishingLost(reason));
+      const lost = (reason) => this.#publishingLost(reason);
+      this.#watch(this.#publisher.pc, "publishing", lost, () => this.emit("connected", {}));
     }
     return this.#publisher;
   }
@@ -163,9 +165,10 @@ export class MediaLink extends Emitter {
     return this.#subscriber;
   }
 
-  #watch(pc, what, lost) {
+  #watch(pc, what, lost, connected = () => {}) {
     pc.onconnectionstatechange = () => {
       this.#cancel(what);
+      if (pc.connectionState === "connected") connected();
       if (pc.connectionState === "failed") lost(`${what} failed`);
       if (pc.connectionState === "disconnected") this.#after(what, SILENCE_MS, () => lost(`${what} fell silent`));
     };
@@ -234,7 +237,7 @@ export class MediaLink extends Emitter {
     },
     error: ({ code, message, request }) => {
       const isBroken = !REFUSALS.has(code);
-      if (isBroken && request === "subscribe") this.#subscribeAnew();
+      if (isBroken && request === "subscribe") this.#subscribeAgain();
       else if (isBroken && request === "publish-offer") {
         // Also said of a connection that we have closed ourselves; then there is none, or another one by now.
         if (this.#publisher?.isAnswered) this.#publishingLost(code);
@@ -245,7 +248,7 @@ export class MediaLink extends Emitter {
     },
   };
 
-  #subscribeAnew() {
+  #subscribeAgain() {
     this.#subscriber?.close();
     this.#subscriber = null;
     this.emit("unsubscribed", {});

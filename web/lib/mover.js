@@ -1,43 +1,55 @@
 /**
- * Where the player publishes, and how it moves from one SFU to another without a gap. Pure: events and `now` in,
- * effects out; docs/protocol.md section 4 is the source of its steps.
+ * A player's way from SFU to SFU, make-before-break: events and `now` in, effects out; docs/protocol.md section 4 is the
+ * source of its steps.
  *
- * A move in order: request an SFU, open a link there, publish the same publications beside the old ones, wait until
- * all of them flow, tell the room, and let the old link go once nobody consumes from it. A step that fails before the
- * room was told leaves the old link as it was.
+ * The home link carries the player's publications. A move opens a target link as well; once everything that flowed at
+ * home flows there the target becomes the home, the room is told, and the former home is let go when it has no subscriber
+ * left. A failure before the switch costs the target only.
+ *
+ * `player/core/mover.py` is its twin: tests/movers/ holds the stories that both must pass, docs/decisions/movers.md says
+ * what was decided where they differed. What only this one has: publications that come and go, a person who chooses, and
+ * a state for people to look at.
  *
  * Effects:  {do: "decided", sfu, move, reason}
  *           {do: "request-sfu", request, leave, incarnation, revision, exclude, reason}
- *           {do: "open-link", sfu, address, token}
- *           {do: "publish-on", sfu, generation}        publish everything there, with this generation
+ *           {do: "open-link", link, sfu, address, token}
+ *           {do: "publish-on", link, generation}       publish everything there, with this generation
  *           {do: "announce", publication, kind, source, sfu, generation}
- *           {do: "release", sfu}                       stop publishing there; close it unless it is subscribed to
+ *           {do: "release", link, sfu}                 stop publishing there; close it unless it is subscribed to
  *           {do: "move-began", leave, reason}
- *           {do: "move-failed", sfu, reason}
- *           {do: "move-ended", sfu, left, tookMs}
+ *           {do: "move-failed", sfu, reason}           `sfu` is null when no link was opened yet
+ *           {do: "move-cancelled", sfu, reason}        the reason to move is gone, and the player stays
+ *           {do: "move-ended", sfu, left, tookMs}      the old link is let go
+ *           {do: "recovered", sfu, left, tookMs}       on an SFU again after the loss of the old one
  */
 
-import { Cordons } from "./cordons.js";
+import { Heard } from "./heard.js";
 import { fullJitter } from "./jitter.js";
-import { Leaving } from "./leaving.js";
-import { Phase, TIMED_OUT, TIMEOUT_MS } from "./phase.js";
+import { CarryingLink, CarryingLinks } from "./links.js";
+import {
+  ENTER_TIMEOUT_MS,
+  FLOW_TIMEOUT_MS,
+  MAX_RETRY_AFTER_MS,
+  Phase,
+  REQUEST_TIMEOUT_MS,
+  REST_TIMEOUT_MS,
+  UNFORCED,
+} from "./phase.js";
 import { presenceOf } from "./protocol.js";
-import { decide, deskRule } from "./rule.js";
-
-/** An SFU that failed this player is not asked for again for this long (jicofo's failed-node retry) [ms]. */
-export const EXCLUDE_MS = 60_000;
+import { decide, deskRule, RuleBox } from "./rule.js";
 
 export class Mover {
-  #home = null; // {sfu, incarnation, revision, generation}
-  #attempt = null; // {cause, leave, startedAt, phase, deadline, request, target, generation, flowing, retrying, missed}
-  #publications = new Map(); // id -> {kind, source, live}; live once the room has been told
-  #cordons = new Cordons();
-  #leaving = new Leaving();
-  #excluded = new Map(); // sfu -> until
-  #generation = 0; // the highest given out
-  #decision = null; // {sfu, move, reason, by}
-  #failures = 0;
-  #steps = []; // of the attempt under way, or of the last one: {step, atMs}
+  #phase = Phase.OUTSIDE;
+  #due = 0; // when the phase's own deadline is: the next request, or the time-out of the request or the link
+  #links = new CarryingLinks();
+  #heard = new Heard();
+  #wish = null; // {cause, left, startedAt, attempts, told, missed}; exactly while waiting, asking or opening
+  #online = false;
+  #request = "";
+  #publications = new Map(); // id -> {kind, source}
+  #number = 0; // the highest link number given out; it only grows, so it serves as the generation, too
+  #decision = null; // {sfu, move, reason, by}, about the home while that is cordoned
+  #steps = []; // of the move under way, or of the last one: {step, reason, atMs}
   #effects = [];
   #now = 0;
 
@@ -45,7 +57,7 @@ export class Mover {
   constructor({ rng, newId, rule = deskRule, presence = {} }) {
     this.rng = rng;
     this.newId = newId;
-    this.rule = rule;
+    this.box = new RuleBox(rule);
     this.presence = presenceOf(presence);
   }
 
@@ -56,208 +68,259 @@ export class Mover {
     this.#now = now;
     this.#effects = [];
     handler(event);
-    this.#consider();
-    for (const sfu of this.#leaving.due(now)) this.#letGo(sfu);
     return this.#effects;
   }
 
   /** When to send a `tick` event, or null [ms of the caller's clock]. */
   nextDeadline() {
-    const asked = this.#home && !this.#attempt ? this.#cordons.askedAt(this.#home.sfu) : null;
-    const at = [this.#leaving.nextDeadline(), this.#attempt?.deadline ?? null, asked].filter((time) => time !== null);
+    const at = this.#links.olds.map(({ until }) => until);
+    const isWaiting = this.#phase === Phase.WAITING && this.#online;
+    if (isWaiting || [Phase.ASKING, Phase.OPENING].includes(this.#phase)) at.push(this.#due);
     return at.length ? Math.min(...at) : null;
   }
 
-  /** The SFUs whose links must stay open for publishing. */
+  /** The numbers of the links that must stay open for publishing. */
   links() {
-    return new Set([this.#home?.sfu, this.#attempt?.target?.sfu, ...this.#leaving.sfus()].filter(Boolean));
+    return new Set(this.#links.all().map(({ number }) => number));
+  }
+
+  /** Is it the link that is being opened? */
+  isTarget(link) {
+    return link !== null && this.#links.target?.number === link;
+  }
+
+  /** SFUs to exclude from a join. */
+  skipped({ now }) {
+    return this.#heard.skipped(now);
   }
 
   /** For people and tests; times are the caller's clock [ms]. */
   state() {
-    const sfu = this.#home?.sfu ?? null;
-    const phase = this.#attempt?.phase ?? (sfu ? Phase.SETTLED : Phase.IDLE);
+    const { home, target, olds } = this.#links;
+    const sfu = home?.sfu ?? null;
+    const retrying = this.#phase === Phase.WAITING && this.#wish.attempts > 0;
     return {
-      phase,
+      phase: this.#phase,
       home: sfu,
-      target: this.#attempt?.target?.sfu ?? null,
-      leaving: this.#leaving.sfus(),
-      cordon: sfu && this.#cordons.notice(sfu),
-      asked: sfu !== null && this.#cordons.askedAt(sfu) !== null,
-      choice: sfu && this.#cordons.choice(sfu),
+      target: target?.sfu ?? null,
+      entered: target?.entered ?? false,
+      leaving: olds.map(({ link }) => link.sfu),
+      cordon: sfu && this.#heard.notice(sfu),
+      asked: sfu !== null && this.#heard.askedAt(sfu) !== null,
+      choice: sfu && this.#heard.choice(sfu),
       decision: this.#decision,
-      retryAt: phase === Phase.BACKING_OFF ? this.#attempt.deadline : null,
-      failures: this.#failures,
-      excluded: [...this.#excluded.keys()],
-      generation: this.#home?.generation ?? 0,
+      retryAt: retrying ? this.#due : null,
+      failures: this.#wish?.attempts ?? 0,
+      ruleFaults: this.box.faults,
+      generation: home?.generation ?? 0,
       steps: [...this.#steps],
     };
   }
 
   // --- deciding ---
 
+  /** Ask the ladder again, when at rest or in a move of our own will: until the switch it can be taken back. */
   #consider() {
-    const sfu = this.#home?.sfu;
-    const notice = sfu && this.#cordons.notice(sfu);
-    if (!notice) {
-      this.#decision = null;
-      return;
+    const { home } = this.#links;
+    if (!home || home.lost || !(this.#phase === Phase.SETTLED || UNFORCED.includes(this.#wish?.cause))) return;
+    const notice = this.#heard.notice(home.sfu);
+    if (!notice) return;
+    const moment = this.#heard.askedAt(home.sfu);
+    const choice = this.#heard.choice(home.sfu);
+    const decision = decide({ asked: moment !== null, choice, box: this.box, facts: this.#facts(notice) });
+    this.#say({ sfu: home.sfu, ...decision });
+    if (!decision.move) this.#cancel(decision.reason);
+    else if (!this.#wish) {
+      this.#wish = this.#newWish(moment === null ? "cordoned" : "asked");
+      this.#askAt(moment === null || choice === "move" ? this.#now : moment);
+    } else {
+      if (moment !== null) this.#wish.cause = "asked";
+      if (choice === "move" && this.#phase === Phase.WAITING && !this.#wish.attempts) this.#askAt(this.#now);
     }
+  }
+
+  #facts({ sfu, asksAt, endsAt }) {
     const inS = (at) => (at === null ? null : Math.max(0, (at - this.#now) / 1000));
-    const facts = { sfu, asksInS: inS(notice.asksAt), endsInS: inS(notice.endsAt), presence: this.presence };
-    const askedAt = this.#cordons.askedAt(sfu);
-    const choice = this.#cordons.choice(sfu);
-    const decision = { sfu, ...decide({ asked: askedAt !== null, choice, rule: this.rule, facts }) };
+    return { sfu, asksInS: inS(asksAt), endsInS: inS(endsAt), presence: this.presence };
+  }
+
+  #say(decision) {
+    const { sfu, move, reason } = decision;
     const last = this.#decision;
-    if (last?.sfu !== sfu || last.move !== decision.move || last.reason !== decision.reason) {
-      this.#do("decided", { sfu, move: decision.move, reason: decision.reason });
-    }
     this.#decision = decision;
-    if (!decision.move) this.#giveUpMove(decision.reason);
-    else if (!this.#attempt && (choice === "move" || this.#now >= (askedAt ?? 0))) {
-      this.#begin({ leave: this.#home, cause: decision.by === "asked" ? "asked" : "cordoned" });
-      this.#request();
-    }
+    if (last?.sfu === sfu && last.move === move && last.reason === reason) return;
+    this.#do("decided", { sfu, move, reason });
   }
 
-  /** The move stops, if the room does not know of it yet. */
-  #giveUpMove(reason) {
-    const attempt = this.#attempt;
-    if (!attempt || !this.#home) return;
-    if (attempt.target) this.#do("release", { sfu: attempt.target.sfu });
-    this.#attempt = null;
-    this.#failures = 0;
-    this.#step(`given up: ${reason}`);
-    this.#do("move-failed", { sfu: attempt.target?.sfu ?? null, reason });
+  /** The reason to leave home is gone; a wish that was forced upon us does not end by that. */
+  #cancel(reason) {
+    const { home, target } = this.#links;
+    if (!home || home.lost || !UNFORCED.includes(this.#wish?.cause)) return;
+    if (target) this.#abandonTarget();
+    this.#step("given up", reason);
+    this.#do("move-cancelled", { sfu: home.sfu, reason });
+    this.#wish = null;
+    this.#phase = Phase.SETTLED;
   }
 
-  // --- an attempt ---
+  // --- moving ---
 
-  #begin({ leave, cause, retrying = null }) {
-    this.#steps = [];
-    this.#failures = 0;
-    this.#attempt = { cause, leave, retrying, startedAt: this.#now, target: null, request: null };
-    this.#do("move-began", { leave: leave?.sfu ?? retrying?.sfu ?? null, reason: cause });
+  #newWish(cause) {
+    return { cause, left: this.#links.home?.sfu ?? null, startedAt: this.#now, attempts: 0, told: false, missed: false };
   }
 
-  #enter(phase, deadline = this.#now + TIMEOUT_MS[phase]) {
-    Object.assign(this.#attempt, { phase, deadline });
+  #wait(at) {
+    this.#phase = Phase.WAITING;
+    this.#due = at;
   }
 
-  #request() {
-    const attempt = this.#attempt;
-    this.#enter(Phase.REQUESTING);
-    attempt.request = this.newId();
-    for (const [sfu, until] of this.#excluded) if (until <= this.#now) this.#excluded.delete(sfu);
+  #askAt(at) {
+    this.#wait(at);
+    if (this.#online && at <= this.#now) this.#ask();
+  }
+
+  #ask() {
+    this.#tellStart();
+    this.#request = this.newId();
+    this.#phase = Phase.ASKING;
+    this.#due = this.#now + REQUEST_TIMEOUT_MS;
     this.#step("asked the router");
-    this.#do("request-sfu", {
-      request: attempt.request,
-      leave: attempt.leave?.sfu ?? "",
-      incarnation: attempt.leave?.incarnation ?? 0,
-      revision: attempt.leave?.revision ?? 0,
-      exclude: [...new Set([...this.#excluded.keys(), ...this.#leaving.sfus()])],
-      reason: this.#reason(),
-    });
+    const leaving = this.#links.olds.map(({ link }) => link.sfu);
+    const home = this.#links.home?.sfu ?? "";
+    const question = { request: this.#request, home, leaving, reason: this.#reason() };
+    this.#do("request-sfu", this.#heard.question(question, this.#now));
+  }
+
+  #tellStart() {
+    if (this.#wish.told) return;
+    Object.assign(this.#wish, { told: true, startedAt: this.#now });
+    this.#steps = [];
+    this.#do("move-began", { leave: this.#wish.left, reason: this.#wish.cause });
   }
 
   /** Why the router is asked: as long as home carries us nothing is lost by an attempt that failed. */
   #reason() {
-    const { cause, missed } = this.#attempt;
-    if (["cordoned", "asked", "lost"].includes(cause)) return cause;
-    return missed ? "failed" : "join";
+    const { cause, missed } = this.#wish;
+    if (cause === "join") return missed ? "failed" : "join";
+    return cause === "rejoin" ? "lost" : cause;
   }
 
-  #connect({ sfu, address, token, incarnation, revision }) {
-    if (this.#leaving.has(sfu)) this.#letGo(sfu);
-    Object.assign(this.#attempt, { target: { sfu, incarnation, revision }, request: null });
-    this.#enter(Phase.CONNECTING);
+  #retry() {
+    const pause = fullJitter(this.#wish.attempts++, { rng: this.rng });
+    this.#wait(this.#now + pause);
+  }
+
+  #open({ sfu, address, token }) {
+    this.#tellStart();
+    this.#request = "";
+    const link = (this.#links.target = new CarryingLink(++this.#number, sfu, this.#number));
+    this.#phase = Phase.OPENING;
+    this.#due = this.#now + ENTER_TIMEOUT_MS;
     this.#step(`assigned ${sfu}`);
-    this.#do("open-link", { sfu, address, token });
+    this.#do("open-link", { link: link.number, sfu, address, token });
   }
 
-  #confirm() {
-    const attempt = this.#attempt;
-    this.#enter(Phase.CONFIRMING);
-    Object.assign(attempt, { generation: ++this.#generation, flowing: new Set() });
-    this.#step("connected");
-    this.#do("publish-on", { sfu: attempt.target.sfu, generation: attempt.generation });
-    this.#switchIfAllFlow();
-  }
-
-  #switchIfAllFlow() {
-    const { flowing, target, generation, leave, retrying, startedAt } = this.#attempt;
-    if ([...this.#publications].some(([id, { live }]) => live && !flowing.has(id))) return;
-    const old = this.#home;
-    this.#home = { ...target, generation };
-    this.#attempt = null;
-    this.#failures = 0;
-    this.#step("switched");
-    for (const id of flowing) this.#announce(id);
-    if (old) {
-      this.#leaving.add(old.sfu, { now: this.#now, startedAt });
-      this.#cordons.choose(old.sfu, null);
-    } else if (leave ?? retrying) this.#ended((leave ?? retrying).sfu, startedAt);
-  }
-
-  #announce(publication) {
-    const known = this.#publications.get(publication);
-    const { sfu, generation } = this.#home;
-    known.live = true;
-    this.#do("announce", { publication, kind: known.kind, source: known.source, sfu, generation });
-  }
-
-  #fail(reason, { atOnce = false, notBefore = 0 } = {}) {
-    const attempt = this.#attempt;
-    const sfu = attempt.target?.sfu ?? null;
-    if (sfu) {
-      this.#do("release", { sfu });
-      this.#excluded.set(sfu, this.#now + EXCLUDE_MS);
-      attempt.missed = true; // one could not be reached; that there was none to be had is another thing
-    }
-    this.#step(`failed: ${reason}`);
+  #failTarget(reason) {
+    const { sfu } = this.#links.target;
+    this.#step("failed", reason);
     this.#do("move-failed", { sfu, reason });
-    this.#failures++;
-    Object.assign(attempt, { target: null, request: null });
-    if (atOnce) this.#request();
-    else {
-      const retryAt = this.#now + fullJitter(this.#failures - 1, { rng: this.rng });
-      this.#enter(Phase.BACKING_OFF, Math.max(notBefore, retryAt));
-    }
+    this.#heard.exclude(sfu, this.#now);
+    this.#wish.missed = true; // one could not be reached; that there was none to be had is another thing
+    this.#abandonTarget();
+    this.#retry();
   }
 
-  // --- letting the old one go ---
-
-  #letGo(sfu) {
-    const startedAt = this.#leaving.take(sfu);
-    this.#do("release", { sfu });
-    this.#ended(sfu, startedAt);
+  #abandonTarget() {
+    const { target } = this.#links;
+    this.#links.target = null;
+    this.#do("release", { link: target.number, sfu: target.sfu });
   }
 
-  #ended(left, startedAt) {
+  #announce(link, publication) {
+    const { kind, source } = this.#publications.get(publication);
+    this.#do("announce", { publication, kind, source, sfu: link.sfu, generation: link.generation });
+  }
+
+  #announceAll(link) {
+    for (const id of this.#publications.keys()) if (link.flowing.has(id)) this.#announce(link, id);
+  }
+
+  /** What does not flow at home, for it sends nothing, is not waited for. */
+  #switchIfAllFlow() {
+    const { home, target } = this.#links;
+    const awaited = home ? [...home.flowing] : [...this.#publications.keys()];
+    if (target.entered && awaited.every((publication) => target.flowing.has(publication))) this.#switch();
+  }
+
+  /** The target's time is over: what flows there is enough, and so is a connection when no home is left. */
+  #openDue() {
+    const { home, target } = this.#links;
+    if (!target.entered) this.#failTarget("no-answer");
+    else if (target.flowing.size || (!home && target.connected)) this.#switch();
+    else this.#failTarget("no-media");
+  }
+
+  #isAllWeHave(target) {
+    return !this.#links.home && target.flowing.size > 0;
+  }
+
+  #switch() {
+    this.#takeHome();
+    this.#consider();
+  }
+
+  /** The target is the home from now on. */
+  #takeHome() {
+    const { cause, left, startedAt } = this.#wish;
+    const old = this.#links.switch({ startedAt, now: this.#now });
+    const { home } = this.#links;
+    if (old) this.#announceAll(home);
+    this.#step("switched");
+    this.#wish = this.#decision = null;
+    this.#phase = Phase.SETTLED;
+    if (!old && cause !== "join") this.#do("recovered", { sfu: home.sfu, left, tookMs: this.#now - startedAt });
+    this.#releaseIdle();
+  }
+
+  #releaseIdle() {
+    for (const old of this.#links.olds.filter((each) => this.#links.mayGo(each))) this.#release(old);
+  }
+
+  #release(old) {
+    const { number, sfu } = old.link;
+    this.#links.olds = this.#links.olds.filter((each) => each !== old);
     this.#step("let the old one go");
-    this.#do("move-ended", { sfu: this.#home?.sfu ?? "", left, tookMs: this.#now - startedAt });
+    this.#do("release", { link: number, sfu });
+    this.#do("move-ended", { sfu: old.to, left: sfu, tookMs: this.#now - old.startedAt });
   }
 
-  /** `again`: the router may send us back there, which tries the SFU once more. */
-  #loseHome({ again }) {
-    const lost = this.#home;
-    this.#home = null;
-    this.#leaving.forgetSfu(lost.sfu);
-    for (const publication of this.#publications.values()) publication.live = false;
-    this.#do("release", { sfu: lost.sfu });
-    if (!this.#attempt) {
-      this.#begin({ leave: again ? null : lost, cause: "lost", retrying: again ? lost : null });
-      this.#request();
-      return;
-    }
-    // A move was under way: it goes on, with nothing left to keep.
-    this.#attempt.cause = "lost";
-    if (this.#attempt.phase === Phase.BACKING_OFF) this.#request();
-    else if (this.#attempt.phase === Phase.CONFIRMING) this.#switchIfAllFlow();
+  // --- losing things ---
+
+  #lose(link, reason, { cut }) {
+    const old = this.#links.old(link);
+    if (old) this.#release(old);
+    else if (link === this.#links.target) this.#failTarget(reason);
+    else this.#loseHome(link, reason, { cut });
   }
 
-  #step(step) {
-    this.#steps.push({ step, atMs: this.#now });
+  #loseHome(home, reason, { cut }) {
+    if (reason === "terminating") this.#heard.exclude(home.sfu, this.#now); // the router may not know yet
+    if (cut) {
+      this.#links.home = null;
+      this.#decision = null;
+      this.#do("release", { link: home.number, sfu: home.sfu });
+      if (this.#links.target) this.#announceAll(this.#links.target);
+    } else home.lost = true; // media goes on over it until the next link carries everything
+    if (this.#phase !== Phase.SETTLED && !UNFORCED.includes(this.#wish?.cause)) return;
+    this.#wish ??= this.#newWish("lost");
+    Object.assign(this.#wish, { cause: "lost", left: home.sfu });
+    // Only a first request that still waits is brought forward.
+    const isFirst = this.#phase === Phase.WAITING && !this.#wish.attempts;
+    if (this.#phase === Phase.SETTLED || isFirst) this.#askAt(this.#now);
+  }
+
+  #step(step, reason = "") {
+    this.#steps.push({ step, reason, atMs: this.#now });
   }
 
   #do(effect, fields) {
@@ -269,127 +332,192 @@ export class Mover {
   #handlers = {
     presence: ({ presence }) => {
       this.presence = presenceOf(presence);
+      this.#consider();
     },
 
     /** The person said what to do about the SFU it is on: {pick: "move" | "stay" | null}. */
     choose: ({ pick }) => {
-      if (this.#home) this.#cordons.choose(this.#home.sfu, pick);
+      if (this.#links.home) this.#heard.choose(this.#links.home.sfu, pick);
+      this.#consider();
     },
 
     "add-publication": ({ publication, kind, source }) => {
-      this.#publications.set(publication, { kind, source, live: false });
+      this.#publications.set(publication, { kind, source });
       this.#republish();
     },
 
     "remove-publication": ({ publication }) => {
       this.#publications.delete(publication);
-      this.#leaving.forgetPublication(publication);
+      for (const link of this.#links.all()) link.forget(publication);
       this.#republish();
-      if (this.#attempt?.phase === Phase.CONFIRMING) this.#switchIfAllFlow();
+      this.#releaseIdle();
+      if (this.#links.target) this.#switchIfAllFlow();
     },
 
-    /** The router named an SFU: in answer to a request, or (no `request`) by itself in `welcome`. */
+    /** The router opened a new session. With `assigned` true the assignment comes next. */
+    joined: ({ assigned }) => {
+      this.#online = true;
+      const { target } = this.#links;
+      if (target && this.#isAllWeHave(target)) this.#takeHome();
+      else if (target) this.#abandonTarget();
+      for (const link of this.#links.all()) link.former = true;
+      this.#heard.clear();
+      this.#decision = null;
+      this.#wish = this.#newWish(this.#links.home ? "rejoin" : "join");
+      // Without an assignment an `error` follows that says when to ask.
+      this.#wait(this.#now + (assigned ? 0 : fullJitter(0, { rng: this.rng })));
+    },
+
+    /** The session was resumed on some router, which may have missed what we said meanwhile. */
+    "router-back": () => {
+      this.#online = true;
+      if (this.#links.home) this.#announceAll(this.#links.home);
+    },
+
+    /** The websocket to the router broke. What was asked will not be answered. */
+    "router-lost": () => {
+      this.#online = false;
+      if (this.#phase === Phase.ASKING) this.#wait(this.#now);
+    },
+
+    /** The router named an SFU: in answer to a request, or (no `request`) unasked, behind a `welcome`. */
     assigned: (event) => {
-      if (event.request && event.request !== this.#attempt?.request) return;
-      if (event.sfu === this.#home?.sfu) {
-        Object.assign(this.#home, { incarnation: event.incarnation, revision: event.revision });
-        this.#giveUpMove("the router keeps us where we are");
+      if ([Phase.OUTSIDE, Phase.OPENING].includes(this.#phase)) return;
+      if (event.request && event.request !== this.#request) return;
+      const isForbidden = this.#heard.forbids(event);
+      if (!this.#wish) {
+        if (this.#links.to(event.sfu).length || isForbidden) return;
+        this.#wish = this.#newWish("lost");
+      }
+      if (isForbidden) {
+        this.#heard.exclude(event.sfu, this.#now);
+        this.#retry();
         return;
       }
-      if (this.#attempt?.target) this.#do("release", { sfu: this.#attempt.target.sfu });
-      if (!this.#attempt) this.#begin({ leave: this.#home, cause: "assigned" });
-      this.#connect(event);
+      this.#heard.forget(event.sfu);
+      if (this.#links.home?.sfu === event.sfu && UNFORCED.includes(this.#wish.cause)) {
+        this.#decision = null;
+        this.#cancel("kept");
+        return;
+      }
+      for (const old of this.#links.olds.filter(({ link }) => link.sfu === event.sfu)) this.#release(old);
+      this.#open(event);
     },
 
     /** The router refused, or (no `request`) had no SFU for us at the join: {request, code, retryAfterMs}. */
-    refused: ({ request, code, retryAfterMs }) => {
-      if (request ? request !== this.#attempt?.request : this.#home || this.#attempt) return;
-      if (!this.#attempt) this.#begin({ leave: null, cause: "join" });
+    refused: ({ request, code, retryAfterMs = null }) => {
+      const isAnswer = this.#phase === Phase.ASKING && request === this.#request;
+      if (!isAnswer && !(this.#phase === Phase.WAITING && !request)) return;
+      this.#step("failed", code);
+      this.#do("move-failed", { sfu: null, reason: code });
+      this.#retry();
+      if (retryAfterMs === null) return;
       // Spread over the time the router gave, so that a whole room does not come back in one moment.
-      this.#fail(code, { notBefore: this.#now + (retryAfterMs ?? 0) * (0.5 + this.rng()) });
+      const pause = Math.min(retryAfterMs, MAX_RETRY_AFTER_MS) * (0.5 + this.rng());
+      this.#due = Math.max(this.#due, this.#now + pause);
     },
 
-    /** The link to {sfu} is open for us. */
-    entered: ({ sfu }) => {
-      if (this.#attempt?.phase === Phase.CONNECTING && this.#attempt.target.sfu === sfu) this.#confirm();
+    /** The SFU let us in over {link}. */
+    entered: ({ link }) => {
+      const { target } = this.#links;
+      if (target?.number !== link || target.entered) return;
+      target.entered = true;
+      this.#due = this.#now + FLOW_TIMEOUT_MS;
+      this.#step("connected");
+      this.#do("publish-on", { link, generation: target.generation });
+      this.#switchIfAllFlow();
     },
 
-    /** {publication} of {generation} has begun to flow at {sfu}. */
-    flowing: ({ sfu, publication, generation }) => {
+    /** The publish connection of {link} is up, whether or not packets flow. */
+    connected: ({ link }) => {
+      const found = this.#links.numbered(link);
+      if (found) found.connected = true;
+    },
+
+    /** {publication} of {generation} has begun to flow over {link}. */
+    flowing: ({ link: number, publication, generation }) => {
       const known = this.#publications.get(publication);
-      const attempt = this.#attempt;
-      if (!known) return;
-      if (attempt?.phase === Phase.CONFIRMING && attempt.target.sfu === sfu) {
-        if (generation !== attempt.generation) return;
-        attempt.flowing.add(publication);
+      const link = this.#links.numbered(number);
+      if (!known || link?.generation !== generation || link.flowing.has(publication)) return;
+      link.flowing.add(publication);
+      link.entered = true;
+      if (link === this.#links.home) {
+        this.#announce(link, publication);
+        this.#releaseIdle();
+      } else if (link === this.#links.target) {
         this.#step(`${known.kind} flows`);
+        // With nothing to fall back to, the room has each publication as soon as it flows.
+        if (!this.#links.home) this.#announce(link, publication);
+        this.#due = Math.min(this.#due, this.#now + REST_TIMEOUT_MS);
         this.#switchIfAllFlow();
-      } else if (this.#home?.sfu === sfu && generation === this.#home.generation && !known.live) {
-        this.#announce(publication);
       }
     },
 
-    consumers: ({ sfu, publication, count }) => this.#leaving.consumers(sfu, publication, count),
+    consumers: ({ link, publication, count }) => {
+      if (!this.#publications.has(publication)) return;
+      this.#links.numbered(link)?.watched.set(publication, count);
+      this.#releaseIdle();
+    },
 
-    /** The link to {sfu} broke, could not be opened, or was refused: {reason}. */
-    "link-lost": ({ sfu, reason }) => {
-      const attempt = this.#attempt;
-      if (attempt?.target?.sfu === sfu) {
-        const atOnce = attempt.retrying?.sfu === sfu;
-        if (atOnce) Object.assign(attempt, { leave: attempt.retrying, retrying: null });
-        this.#fail(reason, { atOnce });
-      } else if (this.#leaving.has(sfu)) this.#letGo(sfu);
-      else if (this.#home?.sfu === sfu) this.#loseHome({ again: reason !== "terminating" });
+    /** {link} broke, could not be opened, or was refused; `cut` unless its media may go on. */
+    "link-lost": ({ link, reason, cut = true }) => {
+      const found = this.#links.numbered(link);
+      if (found) this.#lose(found, reason, { cut });
     },
 
     /** A router says that {sfu} has ended or was lost. */
-    "sfu-gone": ({ sfu }) => {
-      this.#cordons.forget(sfu);
-      this.#excluded.set(sfu, this.#now + EXCLUDE_MS);
-      if (this.#attempt?.target?.sfu === sfu) this.#fail("gone", { atOnce: true });
-      else if (this.#leaving.has(sfu)) this.#letGo(sfu);
-      else if (this.#home?.sfu === sfu) this.#loseHome({ again: false });
+    "sfu-gone": ({ sfu, reason }) => {
+      this.#heard.forget(sfu);
+      this.#heard.exclude(sfu, this.#now);
+      for (const link of this.#links.to(sfu)) this.#lose(link, reason || "gone", { cut: true });
     },
 
     /** {sfu, incarnation, revision, reason, asksInMs, endsInMs} takes no new work. */
     cordoned: (event) => {
-      if (!this.#cordons.cordoned(event, this.#now) || this.#home?.sfu !== event.sfu) return;
-      Object.assign(this.#home, { incarnation: event.incarnation, revision: event.revision });
+      this.#heard.cordon(event, this.#now);
+      const { target } = this.#links;
+      if (target?.sfu === event.sfu) {
+        if (this.#isAllWeHave(target)) this.#takeHome();
+        else this.#failTarget("cordoned");
+      }
+      this.#consider();
     },
 
     /** The cordon of {sfu, incarnation, revision} was taken back. */
     uncordoned: (event) => {
-      if (!this.#cordons.uncordoned(event)) return;
-      if (this.#home?.sfu === event.sfu) this.#giveUpMove("the cordon was taken back");
+      if (!this.#heard.uncordon(event) || this.#links.home?.sfu !== event.sfu) return;
+      this.#decision = null;
+      this.#cancel("uncordoned");
     },
 
-    /** {sfu} asks us to move within {withinMs}, at a moment of our own choice. */
-    "please-move": ({ sfu, withinMs }) => {
-      if (this.#home?.sfu === sfu) this.#cordons.ask(sfu, this.#now + this.rng() * withinMs);
-    },
-
-    /** The session is a new one (the old could not be resumed): what is open belongs to nobody. */
-    rejoined: () => {
-      for (const sfu of this.links()) this.#do("release", { sfu });
-      this.#home = null;
-      this.#attempt = null;
-      this.#leaving.clear();
-      this.#cordons.clear();
-      for (const publication of this.#publications.values()) publication.live = false;
+    /** {sfu, incarnation, revision} asks us to move within {withinMs}, at a moment of our own choice. */
+    "please-move": (event) => {
+      if (this.#links.home?.sfu !== event.sfu || this.#heard.askedAt(event.sfu) !== null) return;
+      this.#heard.ask(event, this.#now + this.rng() * Math.max(0, event.withinMs));
+      this.#consider();
     },
 
     tick: () => {
-      const attempt = this.#attempt;
-      if (!attempt || this.#now < attempt.deadline) return;
-      if (attempt.phase === Phase.BACKING_OFF) this.#request();
-      else this.#fail(TIMED_OUT[attempt.phase]);
+      if (this.#now >= this.#due) {
+        if (this.#phase === Phase.WAITING && this.#online) this.#ask();
+        else if (this.#phase === Phase.ASKING) this.#unanswered();
+        else if (this.#phase === Phase.OPENING) this.#openDue();
+      }
+      for (const old of this.#links.olds.filter(({ until }) => this.#now >= until)) this.#release(old);
     },
   };
 
-  /** The set of publications has changed: say so wherever they are published. */
+  #unanswered() {
+    this.#step("failed", "router-silent");
+    this.#do("move-failed", { sfu: null, reason: "router-silent" });
+    this.#retry();
+  }
+
+  /** The set of publications has changed: say so wherever the present session publishes them. */
   #republish() {
-    if (this.#home) this.#do("publish-on", { sfu: this.#home.sfu, generation: this.#home.generation });
-    if (this.#attempt?.phase !== Phase.CONFIRMING) return;
-    this.#do("publish-on", { sfu: this.#attempt.target.sfu, generation: this.#attempt.generation });
+    const { home, target } = this.#links;
+    for (const link of [home, target]) {
+      if (link?.entered && !link.lost && !link.former) this.#do("publish-on", { link: link.number, generation: link.generation });
+    }
   }
 }

@@ -1,31 +1,29 @@
-/** The phases of a move, and how long each may take. */
+/** The phases of a player's way from SFU to SFU, and its time-outs; the twin of player/core/phases.py. */
 
-/** Where an attempt is. */
+/** Where the player is on its way. */
 export const Phase = Object.freeze({
-  /** No SFU yet, and none asked for. */
-  IDLE: "idle",
+  /** No session at a router yet. */
+  OUTSIDE: "outside",
   /** Publishing at home; nothing to do. */
   SETTLED: "settled",
-  /** Waiting for the router to name an SFU. */
-  REQUESTING: "requesting",
-  /** Opening the link to the new SFU. */
-  CONNECTING: "connecting",
-  /** Publishing on both; waiting until everything flows on the new one. */
-  CONFIRMING: "confirming",
-  /** The last attempt failed; waiting to try again. */
-  BACKING_OFF: "backing-off",
+  /** Wants another SFU and will ask at a moment drawn with jitter, or when a router is there. */
+  WAITING: "waiting",
+  /** The router was asked. */
+  ASKING: "asking",
+  /** A link to the new SFU is being opened, and published on. */
+  OPENING: "opening",
 });
 
-/** How long each phase may take: a router answers from memory or one Redis transaction; the rest allows for TCP, TLS,
- *  ICE, DTLS and a first key frame over a bad mobile network [ms]. */
-export const TIMEOUT_MS = Object.freeze({
-  [Phase.REQUESTING]: 5000,
-  [Phase.CONNECTING]: 5000,
-  [Phase.CONFIRMING]: 8000,
-});
-/** What has happened when a phase took too long. */
-export const TIMED_OUT = Object.freeze({
-  [Phase.REQUESTING]: "the router did not answer",
-  [Phase.CONNECTING]: "the SFU did not answer",
-  [Phase.CONFIRMING]: "media did not get through",
-});
+/** A router answers from memory or from one Redis transaction; one that has not by then is asked again [ms]. */
+export const REQUEST_TIMEOUT_MS = 5000;
+/** From opening a link until the SFU lets us in: TCP and TLS fit, on a poor line too [ms]. */
+export const ENTER_TIMEOUT_MS = 5000;
+/** From there until something flows: ICE, a DTLS handshake and a key frame on a poor line fit [ms]. */
+export const FLOW_TIMEOUT_MS = 8000;
+/** From the first publication that flows until a move no longer waits for the rest: what sends, flows by then [ms]. */
+export const REST_TIMEOUT_MS = 3000;
+/** No router makes us wait longer than about this; it may have meant milliseconds, or be about to end [ms]. */
+export const MAX_RETRY_AFTER_MS = 60_000;
+
+/** Causes that vanish when the cordon is taken back, and before which the rule is asked again. */
+export const UNFORCED = Object.freeze(["cordoned", "asked"]);

@@ -7,23 +7,24 @@
  *     player.publish(cameraTrack, { source: "camera" });
  *
  * Events:  "state" state            anything in `player.state` has changed (told once a turn of the event loop)
- *          "copy"  {publication, copy, kind, player, element}          arrives beside the one shown; mount it hidden
+ *          "copy"  {publication, copy, kind, player, element}          arrives next to the one shown; mount it hidden
  *          "track" {publication, copy, kind, player, element, track}   show this one from now on
  *          "ended" {publication}    the publication is over
  *          "notice" {sfu, asksInMs, endsInMs, reason}                  our SFU is being retired
  *          "decided" {sfu, move, reason}
+ *          "move-began" {leave, reason}, "move-failed" {sfu, reason}, "move-cancelled" {sfu, reason}
  *          "moved" {sfu, left, tookMs, audioMs, videoMs, steps}        our own move is complete
- *          "switched" {publication, player, kind, from, to, cut, gapMs, overlapMs}   somebody else's copy was switched;
+ *          "recovered" the same                                        on an SFU again after the old one was lost
+ *          "switched" {publication, player, kind, from, to, cut, gapMs, overlapMs}   another player's copy was switched;
  *                                  `cut` when the old one had ended before, else both delivered for about `overlapMs`
- *          "trouble" {code, message}                                   for people; the player goes on by itself
- *          "over"  {code, advice}   the session has ended and will not come back by itself
+ *          "trouble" {code, message}                                   for people; the player overcomes it
+ *          "over"  {code, advice}   the session has ended and will not come back
  */
 
 import { Display } from "./display.js";
 import { Emitter } from "./emitter.js";
 import { LinkPool } from "./link-pool.js";
 import { Mover } from "./mover.js";
-import { Phase } from "./phase.js";
 import { presenceOf, randomId } from "./protocol.js";
 import { RouterConnection } from "./router-connection.js";
 import { deskRule } from "./rule.js";
@@ -82,9 +83,15 @@ export class Player extends Emitter {
     if (this.#session && !this.#session.can_publish) throw new Error("this token does not allow to publish");
     const publication = randomId();
     this.#sources.set(publication, { publication, kind: track.kind, source, track, encodings });
-    track.addEventListener("ended", () => this.unpublish(publication));
+    this.#unpublishAtEnd(publication, track);
     this.#move({ type: "add-publication", publication, kind: track.kind, source });
     return publication;
+  }
+
+  #unpublishAtEnd(publication, track) {
+    track.addEventListener("ended", () => {
+      if (this.#sources.get(publication)?.track === track) this.unpublish(publication); // it may have been replaced
+    });
   }
 
   unpublish(publication) {
@@ -93,10 +100,13 @@ export class Player extends Emitter {
     this.#move({ type: "remove-publication", publication });
   }
 
-  /** Another track for the same publication: a changed camera, without anybody noticing more than that. */
+  /** Another track for the same publication: a changed camera. From now on its end is the publication's end. */
   async replaceTrack(publication, track) {
-    Object.assign(this.#sources.get(publication), { track });
-    await Promise.all(this.#pool.sfus().map((sfu) => this.#pool.get(sfu).replaceTrack(publication, track)));
+    const source = this.#sources.get(publication);
+    if (!source) throw new Error(`there is no publication ${publication}`);
+    source.track = track;
+    this.#unpublishAtEnd(publication, track);
+    await this.#pool.replaceTrack(publication, track);
   }
 
   /** Tell the rule and the room what we are doing. */
@@ -186,19 +196,20 @@ export class Player extends Emitter {
     this.#router.on("open", () => (this.#timings.openedAt ??= performance.now()));
     this.#router.on("welcome", (message) => this.#welcome(message));
     this.#router.on("message", (message) => this.#fromRouter[message.type]?.(message));
+    this.#router.on("lost", () => this.#move({ type: "router-lost" }));
     this.#router.on("over", (detail) => this.#end(detail));
-    for (const type of ["entered", "flowing", "consumers", "please-move"]) {
+    for (const type of ["entered", "connected", "flowing", "consumers", "please-move"]) {
       this.#pool.on(type, (detail) => this.#move({ ...detail, type }));
     }
     this.#pool.on("track", (detail) => this.#display.trackArrived(detail));
     this.#pool.on("track-gone", (detail) => this.#display.trackGone(detail));
     this.#pool.on("ended", (detail) => this.#display.ended(detail));
     this.#pool.on("refused", (detail) => this.#refusedBySfu(detail));
-    this.#pool.on("publish-lost", ({ sfu, reason }) => this.#move({ type: "link-lost", sfu, reason }));
-    this.#pool.on("unsubscribed", ({ sfu }) => this.#display.lost(sfu));
-    this.#pool.on("lost", ({ sfu, reason }) => {
-      this.#display.lost(sfu);
-      this.#move({ type: "link-lost", sfu, reason });
+    this.#pool.on("publish-lost", ({ link, reason }) => this.#move({ type: "link-lost", link, reason }));
+    this.#pool.on("unsubscribed", ({ key }) => this.#display.lost(key));
+    this.#pool.on("lost", ({ key, link, reason }) => {
+      this.#display.lost(key);
+      this.#move({ type: "link-lost", link, reason });
     });
     this.#display.on("changed", () => this.#reconcile());
     for (const name of ["copy", "track", "ended", "switched"]) {
@@ -208,20 +219,22 @@ export class Player extends Emitter {
 
   #welcome(message) {
     this.#timings.welcomeAt ??= performance.now();
-    if (!message.resumed && this.#session) {
-      this.#announced.clear();
-      this.#move({ type: "rejoined" });
-    }
+    if (!message.resumed && this.#session) this.#setAside();
     this.#session = message;
     this.#display.isSelf(message.player);
     this.#players = new Map(message.snapshot.players.map((player) => [player.player, player]));
+    this.#move(message.resumed ? { type: "router-back" } : { type: "joined", assigned: message.assignment !== null });
     for (const notice of message.cordoned) this.#fromRouter["cordoned-sfu"](notice);
     // The assignment first: the link to the home serves for subscribing too, and no visit is asked for.
     if (message.assignment) this.#move({ ...message.assignment, request: "", type: "assigned" });
     if (message.can_subscribe) this.#display.snapshot(message.snapshot.publications);
-    // What the router may have missed while we were away.
-    for (const record of this.#announced.values()) this.#announce(record);
     this.#changed();
+  }
+
+  /** A new session needs links of its own; what the old ones carry goes on until those carry it. */
+  #setAside() {
+    this.#announced.clear();
+    this.#display.setAside(this.#pool.newSession());
   }
 
   #fromRouter = {
@@ -247,7 +260,7 @@ export class Player extends Emitter {
     },
     "uncordoned-sfu": (message) => this.#move({ ...message, type: "uncordoned" }),
     "sfu-gone": ({ sfu, reason }) => {
-      this.#move({ type: "sfu-gone", sfu });
+      this.#move({ type: "sfu-gone", sfu, reason });
       this.#pool.drop(sfu, reason || "gone");
     },
     error: ({ code, message, request, retry_after_s }) => {
@@ -258,9 +271,9 @@ export class Player extends Emitter {
     },
   };
 
-  #refusedBySfu({ sfu, code, message }) {
+  #refusedBySfu({ sfu, link, code, message }) {
     this.emit("trouble", { code, message: message || `${sfu} refused: ${code}` });
-    if (this.#mover.state().target === sfu) this.#move({ type: "link-lost", sfu, reason: code });
+    if (this.#mover.isTarget(link)) this.#move({ type: "link-lost", link, reason: code });
   }
 
   #end(detail) {
@@ -292,36 +305,34 @@ export class Player extends Emitter {
       this.emit("decided", effect);
     },
     "request-sfu": (effect) => this.#router.send("request-sfu", effect),
-    "open-link": (effect) => {
-      const isVisit = this.#pool.get(effect.sfu) !== null;
-      const link = this.#pool.openHome(effect);
-      if (!isVisit) link.prepare([...this.#sources.values()]);
-    },
-    "publish-on": ({ sfu, generation }) => this.#pool.get(sfu)?.publish([...this.#sources.values()], generation),
+    "open-link": (effect) => this.#pool.openHome(effect, [...this.#sources.values()]),
+    "publish-on": ({ link, generation }) => this.#pool.publish(link, [...this.#sources.values()], generation),
     announce: (record) => {
       this.#announced.set(record.publication, record);
-      this.#announce(record);
+      this.#router.send("publish", record);
     },
-    release: ({ sfu }) => this.#pool.get(sfu)?.stopPublishing(),
+    release: ({ link }) => this.#pool.release(link),
     "move-began": (effect) => {
       // The first assignment is no move: nothing is left, and there is nothing to have a gap in yet.
       if (effect.leave) this.#display.openWindow(MOVE);
       this.emit("move-began", effect);
     },
-    "move-failed": (effect) => {
-      if (this.#mover.state().phase === Phase.SETTLED) this.#display.closeWindow(MOVE);
-      this.emit("move-failed", effect);
+    "move-failed": (effect) => this.emit("move-failed", effect),
+    "move-cancelled": (effect) => {
+      this.#display.closeWindow(MOVE);
+      this.emit("move-cancelled", effect);
     },
-    "move-ended": ({ sfu, left, tookMs }) => {
-      const { audioMs, videoMs } = this.#display.closeWindow(MOVE);
-      this.#lastMove = { sfu, left, tookMs, audioMs, videoMs, steps: this.#mover.state().steps };
+    "move-ended": (effect) => {
+      const { sfu, left, tookMs, audioMs, videoMs } = this.#moved(effect);
       this.#router.send("moved", { sfu, left, took_ms: tookMs, audio_gap_ms: audioMs, video_gap_ms: videoMs });
       this.emit("moved", this.#lastMove);
     },
+    recovered: (effect) => this.emit("recovered", this.#moved(effect)),
   };
 
-  #announce({ publication, kind, source, sfu, generation }) {
-    this.#router.send("publish", { publication, kind, source, sfu, generation });
+  #moved(effect) {
+    this.#lastMove = { ...effect, ...this.#display.closeWindow(MOVE), steps: this.#mover.state().steps };
+    return this.#lastMove;
   }
 
   // --- keeping it all together ---
@@ -333,7 +344,8 @@ export class Player extends Emitter {
 
   #resumeFacts() {
     const publications = [...this.#announced.values()].map((record) => ({ ...record, player: this.#session?.player ?? "" }));
-    return { presence: this.#mover.presence, sfu: this.#mover.state().home ?? "", publications };
+    const exclude = this.#mover.skipped({ now: performance.now() });
+    return { presence: this.#mover.presence, sfu: this.#mover.state().home ?? "", publications, exclude };
   }
 
   #reconcile() {

@@ -17,7 +17,7 @@ export function withReferenceTimes(answer, offer) {
   }
   for (const line of answer.split(/\r?\n/)) {
     const [, payloadType, feedback] = FEEDBACK.exec(line) ?? [];
-    if (feedback === "rrtr") offered.delete(payloadType); // the browser took it by itself
+    if (feedback === "rrtr") offered.delete(payloadType); // the browser took it unasked
   }
   const lines = [];
   for (const line of answer.split("\r\n")) {

@@ -5,7 +5,8 @@
  *          "open"    {url}                 the websocket is open, nothing said yet
  *          "welcome" the message           the session has begun or was resumed (`resumed`)
  *          "message" the message           every other message of a router
- *          "over"    {code, advice}        it will not try again; join anew if you like
+ *          "lost"    {}                    the session is without a router for now
+ *          "over"    {code, advice}        it will not try again; join again if you like
  */
 
 import { Emitter } from "./emitter.js";
@@ -35,7 +36,8 @@ export class RouterConnection extends Emitter {
    * @param {object} options
    * @param {string[]} options.routers websocket URLs of routers, any order
    * @param {string | (() => Promise<string>)} options.token from the app; a function is asked for a fresh one at each join
-   * @param {() => {presence: object, sfu: string, publications: object[]}} options.facts what a `resume` tells
+   * @param {() => {presence: object, sfu: string, publications: object[], exclude: string[]}} options.facts what a
+   *   `join` and a `resume` tell
    * @param {() => number} options.rng
    * @param {typeof WebSocket} [options.WebSocketClass]
    * @param {boolean} [options.shuffle] false: ask them in the order given
@@ -112,11 +114,13 @@ export class RouterConnection extends Emitter {
   }
 
   #join(token) {
-    return write("join", { token, presence: this.facts().presence, client: this.client });
+    const { presence, exclude } = this.facts();
+    return write("join", { token, presence, client: this.client, exclude });
   }
 
   #resume() {
-    return write("resume", { resume_token: this.#resumeToken, ...this.facts() });
+    const { presence, sfu, publications } = this.facts();
+    return write("resume", { resume_token: this.#resumeToken, presence, sfu, publications });
   }
 
   #receive(data, timeout) {
@@ -166,7 +170,9 @@ export class RouterConnection extends Emitter {
   #lost(socket, code, reason) {
     if (socket !== this.#socket || this.#over) return;
     const resuming = this.#resumeToken !== null;
+    const wasWelcomed = this.#welcomed;
     this.#drop();
+    if (wasWelcomed) this.emit("lost", {});
     if (code === Close.NOT_RESUMABLE || (code === Close.BAD_TOKEN && resuming)) {
       this.#resumeToken = null;
       this.#attempt();

@@ -38,11 +38,11 @@ export class Subscriber extends Emitter {
     try {
       await this.pc.setLocalDescription({ type: "answer", sdp: withReferenceTimes(answer.sdp, offer) });
     } catch {
-      await this.pc.setLocalDescription(answer); // a browser that lets nobody touch its answers
+      await this.pc.setLocalDescription(answer); // a browser whose answers must not be changed
     }
   }
 
-  /** Told before the answer goes out, so that whoever watches frames sees the very first one. */
+  /** Told before the answer goes out, so that the frame tap sees the very first one. */
   #tellChanges(tracks) {
     const carried = new Map(tracks.map((track) => [track.mid, track]));
     for (const [mid, { publication, generation }] of this.#carried) {

@@ -1,7 +1,7 @@
 /**
  * Which copy of each publication is displayed. Pure: facts and `now` in, effects out.
  *
- * A publication that moves is carried by two SFUs for a while. The new copy is subscribed beside the old one; the old
+ * A publication that moves is carried by two SFUs for a while. The new copy is subscribed in addition; the old
  * one stays on display until the new one has delivered (audio: packets; video: a complete frame), then they are
  * switched and the old one is let go. Nothing is let go because something else is merely promised.
  *
@@ -88,7 +88,7 @@ export class Subscriptions {
       return superseded ? retire(superseded) : [];
     }
     if (entry.shown?.sfu === sfu) {
-      // Published anew on the SFU it is on already: the same make-before-break, within one link.
+      // Published again on the SFU it is on already: the same make-before-break, within one link.
       const superseded = entry.next?.copy;
       entry.next = { sfu, copy };
       return superseded ? retire(superseded) : [];
@@ -114,6 +114,17 @@ export class Subscriptions {
   copyEnded({ publication, sfu, copy = null }) {
     const entry = this.#entries.get(publication);
     return entry ? this.#lose(entry, sfu, copy) : [];
+  }
+
+  /** Links have new keys (see link-pool.js); what they bring is wanted over a link of the present session as well. */
+  setAside(keys) {
+    for (const entry of this.#entries.values()) {
+      const { shown, next, record } = entry;
+      if (next?.copy && keys.has(next.sfu)) next.sfu = keys.get(next.sfu);
+      if (!shown || shown.lost || !keys.has(shown.sfu)) continue;
+      shown.sfu = keys.get(shown.sfu);
+      entry.next ??= { sfu: record.sfu, copy: null };
+    }
   }
 
   /** The link to the SFU broke: every copy that came over it has stopped. */

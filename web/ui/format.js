@@ -14,12 +14,12 @@ export function milliseconds(ms) {
   return ms < 9950 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`;
 }
 
-/** Seconds with one decimal, from milliseconds: for what somebody waits for. */
+/** Seconds with one decimal, from milliseconds: for what a person waits for. */
 export function seconds(ms) {
   return `${(Math.max(0, ms) / 1000).toFixed(1)} s`;
 }
 
-/** Numbers with one decimal and a unit, or an en dash when nobody knows (unknown is not zero). */
+/** Numbers with one decimal and a unit, or an en dash when it is not known (unknown is not zero). */
 export function amount(value, unit = "", digits = 0) {
   return value === null || value === undefined ? "–" : `${value.toFixed(digits)}${unit}`;
 }

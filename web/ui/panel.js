@@ -1,14 +1,9 @@
 /** What the page says about our own connection: the notice, the move step by step, gaps, presence, trouble. */
 
 import { badge, countdown, make, milliseconds, seconds } from "./format.js";
+import { reasonText } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
-const PHASES = {
-  requesting: "asking the router for another SFU",
-  connecting: "opening a link to",
-  confirming: "publishing on both, waiting for media on",
-  "backing-off": "the last try failed; trying again",
-};
 const CONNECTION = {
   idle: ["Not connected", "warn"],
   connecting: ["Connecting…", "warn"],
@@ -44,11 +39,11 @@ function renderConnection({ connection, router, move, links, cordon, room }) {
 function renderNotice({ cordon, move }) {
   $("notice").hidden = !cordon;
   if (!cordon) return;
-  const isMoving = move.phase !== "settled";
+  const isMoving = ["asking", "opening"].includes(move.phase) || move.failures > 0;
   setText($("notice-title"), move.asked ? `${cordon.sfu} asks you to move` : `${cordon.sfu} is being retired`);
   setText($("notice-text"), noticeText(move, isMoving));
   const when = [];
-  if (!move.asked && cordon.asksInMs != null) when.push(`asks everybody to move in ${countdown(cordon.asksInMs)}`);
+  if (!move.asked && cordon.asksInMs != null) when.push(`asks all its players to move in ${countdown(cordon.asksInMs)}`);
   if (cordon.endsInMs != null) when.push(`closes in ${countdown(cordon.endsInMs)}`);
   setText($("notice-when"), when.join("\n"));
   $("move-now").hidden = isMoving || move.choice === "move";
@@ -60,7 +55,7 @@ function noticeText({ decision, asked, choice, target }, isMoving) {
   if (isMoving) return `You are moving${target ? ` to ${target}` : ""}. Sound and picture go on meanwhile.`;
   if (asked) return "You will be moved in a moment. Sound and picture go on meanwhile.";
   if (choice === "stay") return "You chose to stay until it asks. Nothing is cut before that.";
-  if (decision && !decision.move) return `You stay for now: ${decision.reason}.`;
+  if (decision && !decision.move) return `You stay for now: ${reasonText(decision.reason)}.`;
   return "Your call goes on. You move without a gap when it suits you.";
 }
 
@@ -74,7 +69,7 @@ function renderMove({ move, lastMove, moveGaps, gapsAreExact }) {
   const key = JSON.stringify(steps);
   if ($("steps").dataset.key !== key) {
     $("steps").dataset.key = key;
-    $("steps").replaceChildren(...steps.map(({ step, atMs }) => renderStep(step, atMs - start)));
+    $("steps").replaceChildren(...steps.map((step) => renderStep(step, start)));
   }
   $("gaps").hidden = !gaps;
   setText($("gap-audio"), milliseconds(gaps?.audioMs));
@@ -85,20 +80,28 @@ function renderMove({ move, lastMove, moveGaps, gapsAreExact }) {
 }
 
 /** Who decided what, how far the move is, and when it is tried again. */
-export function decisionText({ decision, phase, target, retryInMs }) {
+export function decisionText({ decision, retryInMs, ...move }) {
   const parts = [];
   if (decision) {
     const who = { asked: "The SFU", choice: "Your choice", rule: "The rule", over: "The rule" }[decision.by];
-    parts.push(`${who}: ${decision.move ? "move" : "stay"} – ${decision.reason}.`);
+    parts.push(`${who}: ${decision.move ? "move" : "stay"} – ${reasonText(decision.reason)}.`);
   }
-  if (PHASES[phase]) parts.push(`Now ${PHASES[phase]}${phase.startsWith("con") ? ` ${target}` : ""}.`);
+  const now = phaseText(move);
+  if (now) parts.push(`Now ${now}.`);
   if (retryInMs !== null) parts.push(`Next try in ${seconds(retryInMs)}.`);
   return parts.join(" ");
 }
 
-function renderStep(step, afterMs) {
-  const item = make("li", {}, make("span", { textContent: step }), make("time", { textContent: `+${milliseconds(afterMs)}` }));
-  item.classList.toggle("failed", step.startsWith("failed"));
+function phaseText({ phase, target, entered, failures }) {
+  if (phase === "asking") return "asking the router for another SFU";
+  if (phase === "opening") return entered ? `publishing on both, waiting for media on ${target}` : `opening a link to ${target}`;
+  return phase === "waiting" && failures ? "the last try failed; trying again" : null;
+}
+
+function renderStep({ step, reason, atMs }, start) {
+  const text = make("span", { textContent: reason ? `${step}: ${reasonText(reason)}` : step });
+  const item = make("li", {}, text, make("time", { textContent: `+${milliseconds(atMs - start)}` }));
+  item.classList.toggle("failed", step === "failed");
   return item;
 }
 
@@ -107,7 +110,7 @@ function renderSwitch({ switches, players }) {
   $("switch").hidden = !last;
   if (!last) return;
   const who = players.find(({ player }) => player === last.player);
-  const whose = `${who?.name || who?.identity || "Somebody"}’s ${last.kind}`;
+  const whose = `${who?.name || who?.identity || "Another player"}’s ${last.kind}`;
   setText($("switch-text"), `${whose}: ${last.from} → ${last.to}, longest gap ${milliseconds(last.gapMs)}.`);
 }
 

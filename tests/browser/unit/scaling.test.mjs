@@ -23,5 +23,5 @@ test("what there is not yet is said", () => {
   assert.equal(headWords(undefined), "");
   assert.equal(headWords({ trouble: "no token" }), "no token");
   assert.equal(headWords({ leader }), "control-1 leads; no tick yet");
-  assert.match(headWords({ leader: null }), /^Nobody leads/);
+  assert.match(headWords({ leader: null }), /^There is no leader/);
 });

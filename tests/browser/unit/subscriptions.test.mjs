@@ -136,3 +136,22 @@ test("a track that nobody wants is retired", () => {
   assert.deepEqual(names(subscriptions.trackArrived({ publication: "cam", sfu: "z", copy: "c7" })), ["retire c7"]);
   assert.deepEqual(names(subscriptions.trackArrived({ publication: "no", sfu: "a", copy: "c8" })), ["retire c8"]);
 });
+
+test("in a new session what is shown goes on until it comes over a link of the new one", () => {
+  const subscriptions = new Subscriptions();
+  const record = { publication: "p", player: "bob", kind: "video", source: "camera", sfu: "a", generation: 1 };
+  subscriptions.snapshot([record], { now: 0 });
+  subscriptions.trackArrived({ publication: "p", sfu: "a", copy: "old" });
+  subscriptions.firstMedia({ publication: "p", copy: "old" });
+  subscriptions.setAside(new Map([["a", "a former"]]));
+  assert.deepEqual([...subscriptions.desired().keys()].sort(), ["a", "a former"]);
+  subscriptions.snapshot([record], { now: 1 });
+  assert.deepEqual([...subscriptions.desired().keys()].sort(), ["a", "a former"]);
+
+  assert.deepEqual(subscriptions.trackArrived({ publication: "p", sfu: "a", copy: "new" }), []);
+  assert.deepEqual(subscriptions.firstMedia({ publication: "p", copy: "new" }), [
+    { do: "show", publication: "p", copy: "new", instead: "old", cut: false },
+    { do: "retire", publication: "p", copy: "old" },
+  ]);
+  assert.deepEqual([...subscriptions.desired().keys()], ["a"]);
+});

@@ -72,11 +72,11 @@ def test_each_way_of_being_cut_is_told(cut: BotReport) -> None:
 
 def test_the_steps_of_a_move_are_timed_from_its_beginning() -> None:
     log = MoveLog()
-    log.note(m.Note(step=m.Step.MOVE_STARTED, sfu="a", reason="cordoned"), now=10.0)
-    log.note(m.Note(step=m.Step.NEW_LINK_UP, sfu="b"), now=10.02)
-    log.note(m.Note(step=m.Step.FLOWING, sfu="b"), now=10.1)
-    log.note(m.Note(step=m.Step.SWITCHED, sfu="b"), now=10.2)
-    log.note(m.Note(step=m.Step.MOVE_STARTED, sfu="b", reason="cordoned"), now=10.3)
+    log.note(m.TellStep(step=m.MoveStep.MOVE_STARTED, sfu="a", reason="cordoned"), now=10.0)
+    log.note(m.TellStep(step=m.MoveStep.NEW_LINK_UP, sfu="b"), now=10.02)
+    log.note(m.TellStep(step=m.MoveStep.FLOWING, sfu="b"), now=10.1)
+    log.note(m.TellStep(step=m.MoveStep.SWITCHED, sfu="b"), now=10.2)
+    log.note(m.TellStep(step=m.MoveStep.MOVE_STARTED, sfu="b", reason="cordoned"), now=10.3)
     moved = log.moved(m.ReportMoved(sfu="b", left="a", took_ms=900.0), audio_gap_ms=20.0, video_gap_ms=None)
     assert (moved.left, moved.sfu, moved.reason) == ("a", "b", "cordoned")
     assert (moved.new_link_up_ms, moved.flowing_ms, moved.switched_ms, moved.took_ms) == (20.0, 100.0, 200.0, 900.0)

@@ -43,7 +43,7 @@ function drainWords({ drain, state }, { elapsed, asks, ends, lapses, cause }) {
   else if (asks !== null) parts.push(`Asks players to move in ${inTime(asks)}.`);
   if (ends !== null) parts.push(`Killed from outside in ${inTime(ends)}.`);
   if (lapses !== null) parts.push(`Lapses in ${inTime(lapses)} unless it is renewed.`);
-  if (state === "held") parts.push("It never ends by itself.");
+  if (state === "held") parts.push("It stays until a person ends it.");
   return parts.join(" ");
 }
 
@@ -55,7 +55,7 @@ function paintLeft(list, row, players, most) {
     if (reasons.length > most) lines.push(`and ${reasons.length - most} more reasons`);
   }
   const here = row.players;
-  const head = here === null ? "How many are left is not known" : here ? `${here} still here` : "Nobody is left";
+  const head = here === null ? "How many are left is not known" : here ? `${here} still here` : "No one is left";
   const all = [head, ...lines];
   while (list.childElementCount > all.length) list.lastElementChild.remove();
   all.forEach((line, i) => text(list.children[i] ?? list.appendChild(make("li")), line));

@@ -60,5 +60,5 @@ function whyWords(players) {
 
 function endedWords({ version, outcome, to_exit_s, evicted }) {
   const how = outcome === "empty" ? "empty" : outcome || "ended";
-  return `${version ? `${version}, ` : ""}${how} after ${countdown(to_exit_s * 1000)}, ${evicted ? `${evicted} cut off` : "nobody cut off"}`;
+  return `${version ? `${version}, ` : ""}${how} after ${countdown(to_exit_s * 1000)}, ${evicted ? `${evicted} cut off` : "no one cut off"}`;
 }

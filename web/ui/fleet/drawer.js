@@ -1,6 +1,7 @@
 /** One SFU in detail, at the side: load, drain, who is on it and why, rooms, commands. */
 
 import { amount, badge, make, paintBadge } from "../format.js";
+import { reasonText } from "../words.js";
 import { drainBlock, noteOf, statePill } from "./cards.js";
 import { data, facts, keyed, shell, text } from "./dom.js";
 import { partLines, percent, sparkline } from "./meters.js";
@@ -96,7 +97,7 @@ function paintPeople(p, mine) {
   text(p.peopleHead, mine ? `Players at home here, as routers hold them: ${players.length}` : "Asking who is here");
   keyed(p.people, players.slice(0, PEOPLE), ({ player }) => player, () => make("li", {}, make("span"), make("span", { className: "muted" })), (item, player) => {
     text(item.firstChild, `${player.name || player.identity}, in ${player.room}`);
-    text(item.lastChild, player.moving_to ? `moving to ${player.moving_to}` : player.decided ? player.reason : p.row?.drained ? "has not decided" : "");
+    text(item.lastChild, player.moving_to ? `moving to ${player.moving_to}` : player.decided ? reasonText(player.reason) : p.row?.drained ? "has not decided" : "");
   });
   text(p.roomsHead, mine ? `Rooms: ${rooms.length}` : "");
   keyed(p.rooms, rooms.slice(0, ROOMS), ({ room }) => room, () => make("li", {}, make("span"), make("span", { className: "muted" })), (item, room) => {

@@ -1,5 +1,7 @@
 /** What the fleet page says of an SFU and of the pool: pure, from `/api/fleet`. Null is "not known" and never zero. */
 
+import { reasonText } from "../words.js";
+
 /** In the order of how much they need a look. */
 export const STATES = {
   silent: { label: "Silent", glyph: "?", tone: "bad", help: "Not heard of for five seconds; its figures are old" },
@@ -140,7 +142,7 @@ export function drainOf({ drain, age_s }, sinceS = 0) {
 export function reasonsOf(players) {
   const counts = new Map();
   for (const { moving_to, decided, reason } of players) {
-    const why = moving_to ? "moving now" : decided ? reason || "gave no reason" : "has not decided";
+    const why = moving_to ? "moving now" : decided ? reasonText(reason) || "gave no reason" : "has not decided";
     counts.set(why, (counts.get(why) ?? 0) + 1);
   }
   return [...counts].sort((a, b) => b[1] - a[1]);

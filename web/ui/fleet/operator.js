@@ -8,7 +8,7 @@ const KEY = "sluice-operator-token";
 const FOLLOWED_WITHIN_MS = 12_000;
 export const VERBS = {
   cordon: { label: "Cordon", done: (row) => row.drained, says: (row) => `${row.sfu} takes no new work and is held; what it carries goes on. Its ${row.players ?? 0} players are told and may move; none has to.` },
-  drain: { label: "Drain", done: (row) => row.drained && row.drain?.exit_when_empty, says: (row) => `${row.sfu} takes no new work and ends when its ${row.players ?? 0} players have left. Each moves when its own rule says so; nobody is cut. You can take it back until it ends.` },
+  drain: { label: "Drain", done: (row) => row.drained && row.drain?.exit_when_empty, says: (row) => `${row.sfu} takes no new work and ends when its ${row.players ?? 0} players have left. Each moves when its own rule says so; no one is cut. You can take it back until it ends.` },
   uncordon: { label: "Uncordon", done: (row) => !row.drained, says: (row) => `${row.sfu} takes new work again.` },
 };
 
@@ -130,7 +130,7 @@ export class Operator {
   /** The reason, or null when it is not to be done. */
   async #confirm(verb, row) {
     const reason = make("input", { maxLength: 200, id: "command-reason", placeholder: "new kernel" });
-    const label = make("label", { htmlFor: "command-reason", textContent: "Reason (everybody who looks at the fleet sees it)" });
+    const label = make("label", { htmlFor: "command-reason", textContent: "Reason (all who look at the fleet see it)" });
     const { label: name, says } = VERBS[verb];
     const asked = verb === "uncordon" ? [] : [label, reason];
     const sure = await this.#ask(`${name} ${row.sfu}?`, [make("p", { textContent: says(row) }), ...asked], name, async () => true);

@@ -12,7 +12,7 @@ export function placements(root) {
   return (known, { nowAt }) => {
     const rows = (known ?? []).slice(0, SHOWN);
     keyed(list, rows, ({ id }) => id, create, (item, placed) => text(item.querySelector("time"), ago(nowAt - placed.at)));
-    text(none, rows.length || known === null ? "" : "Nobody has been placed yet.");
+    text(none, rows.length || known === null ? "" : "No one has been placed yet.");
   };
 }
 
@@ -26,11 +26,11 @@ function create(placed) {
 function explained({ candidates = [], rejected = [], kind, sort_by, limit_ignored, room_had, leave, router }) {
   const list = make("ul", { className: "muted" });
   const say = (textContent) => list.append(make("li", { textContent }));
-  say(`${router} asked for ${kind} by ${sort_by}${limit_ignored ? "; the limit left nobody, so it was ignored" : ""}`);
+  say(`${router} asked for ${kind} by ${sort_by}${limit_ignored ? "; the limit left none, so it was ignored" : ""}`);
   if (leave) say(`the player leaves ${leave}`);
   if (room_had) say(`the room had ${room_had}`);
   for (const candidate of candidates.slice(0, CANDIDATES)) say(scored(candidate, sort_by));
-  if (!candidates.length) say("nobody was eligible");
+  if (!candidates.length) say("no SFU was eligible");
   const reasons = new Map();
   for (const { sfu, why } of rejected) reasons.set(why, [...(reasons.get(why) ?? []), sfu]);
   for (const [why, sfus] of reasons) say(`left out, ${words(why)}: ${some(sfus)}`);

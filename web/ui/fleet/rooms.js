@@ -18,6 +18,6 @@ export function rooms({ body, more }) {
   return (known, query) => {
     const found = known.filter(({ room }) => room.toLowerCase().includes(query));
     keyed(body, found.slice(0, SHOWN), ({ room }) => room, create, paint);
-    text(more, found.length > SHOWN ? `and ${found.length - SHOWN} more; type a name to find one` : found.length ? "" : query ? "No room of that name." : "Nobody is in a room.");
+    text(more, found.length > SHOWN ? `and ${found.length - SHOWN} more; type a name to find one` : found.length ? "" : query ? "No room of that name." : "No one is in a room.");
   };
 }

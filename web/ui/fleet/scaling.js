@@ -35,7 +35,7 @@ export function headWords(answer) {
   if (answer === undefined) return "";
   if (answer.trouble) return answer.trouble;
   const { leader, state } = answer;
-  const who = leader ? `${leader.controller} leads` : "Nobody leads: no controller runs, or Redis has lost its lease";
+  const who = leader ? `${leader.controller} leads` : "There is no leader: no controller runs, or Redis has lost its lease";
   if (!state) return leader ? `${who}; no tick yet` : who;
   const { capacity, warming = 0, draining_own = 0, draining_other = 0, unknown = 0, lost = 0, floor = 0, maximum = 0 } = { capacity: 0, ...state.figures };
   const counts = [`${capacity} capacity`, warming && `${warming} warming`, draining_own + draining_other && `${draining_own + draining_other} draining`, unknown && `${unknown} unknown`, lost && `${lost} lost`];
