@@ -30,7 +30,7 @@ IMPURE_FOR_A_REASON = {
 
 TWICE = frozenset(
     """
-    Candidate Codec Cordoned Counts Entered Gone Join Leave Mark Part PeerTransport Placements Presence Report
+    Candidate Codec Cordoned Counts Entered Gone Join Leave Mark Part PeerTransport Presence Report
     RouterLink Script Step Uncordoned Wish
     """.split()  # noqa: SIM905
 )
