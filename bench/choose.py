@@ -18,8 +18,9 @@ import msgspec
 from cyclopts import App, Parameter
 
 from bench.stats import percentile
-from router.core.assignment import Ask, Assigner
+from router.core.assignment import Assigner
 from router.core.directory import MAX_SFUS, Directory
+from router.core.plan import Ask
 from router.core.selector import NodeSelector, Preference
 from shared.errors import BadSetting
 from shared.placing import PlacedRoom

@@ -43,7 +43,7 @@ class PlacementRecord(Record, frozen=True, kw_only=True):
     sfu: str = ""
     """Where it was sent; empty: nowhere."""
     reason: str = ""
-    """What decided: a `router.core.assignment.Reason`."""
+    """What decided: a `router.core.assignment.PlacementReason`."""
     room_had: str = ""
     """The SFU the room had before; empty: none that the router knew of."""
     leave: str = ""
@@ -56,6 +56,6 @@ class PlacementRecord(Record, frozen=True, kw_only=True):
     version: str = ""
     """The release that its room was to stay on."""
     candidates: tuple[PlacementCandidate, ...] = ()
-    """The first of those who were eligible, best first."""
+    """The first of those that were eligible, best first."""
     rejected: tuple[PlacementReject, ...] = ()
-    """Some of those who were not."""
+    """Some of those that were not."""

@@ -98,7 +98,7 @@ class PlacedRoom:
 
     placement: RoomPlacement
     fresh: bool = False
-    """True: this request has placed it; false: it stood there."""
+    """True: this request has placed it; false: it was there before."""
     in_flight: Mapping[str, InFlightThere] = field(default_factory=dict)
     """By SFU, for each that was offered."""
 

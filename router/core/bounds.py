@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from router.core.assignment import MAX_EXCLUDES
+from router.core.plan import MAX_EXCLUDES
 from router.core.room import MAX_PUBLICATIONS, Room
 from router.core.sessions import Session
 from shared.messages.codes import Refusal

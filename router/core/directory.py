@@ -1,7 +1,7 @@
-"""One router's view of all SFUs: newest state by `(incarnation, revision)`, applied before anybody hears of it.
+"""One router's view of all SFUs: newest state by `(incarnation, revision)`, applied before any player hears of it.
 
 Facts to tell players (`router.core.facts`) exist only as return values of the methods that have already applied them;
-that is how "state first, decision second" (invariant 1, D3, D4) holds without anybody having to remember it.
+that is how "state first, decision second" (invariant 1, D3, D4) holds without a caller having to think of it.
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ from enum import StrEnum
 
 from router.core.facts import Cordoned, Fact, Gone, GoneReason, Uncordoned
 from shared.keys import NOT_PLACEABLE_AFTER_S
+from shared.placing import Version
 from shared.records import SfuState, SfuStatus, sfu_id, status_of, version_of
-
-Version = tuple[int, int]
 
 LOST_AFTER_S = 3.0
 """A broken link and no other news for this long: the SFU is lost (docs/protocol.md, section 4.7)."""
@@ -32,7 +31,7 @@ MAX_LAG_REVISIONS = 120
 MAX_FALSE_CLAIMS = 3
 """After so many refuted claims about one SFU, players are no longer believed about it."""
 MAX_EARLY_CLAIMS = 1024
-"""Claims about SFUs that we don't know yet; the oldest makes place."""
+"""Claims about SFUs that we don't know yet; of more, the oldest is dropped."""
 MAX_TOMBSTONES = 1024
 MAX_SFUS = 16_384
 """Bound on entries; a record beyond it is ignored."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from dataclasses import dataclass
 from itertools import islice
 
+from router.core.plan import Ask
 from router.core.selector import PlacementDecision, Standing
 from shared.placement_records import PlacementCandidate, PlacementRecord, PlacementReject
 
@@ -15,65 +15,8 @@ MAX_UNSENT = 2000
 """As many as the history in Redis holds: of more, the oldest would be dropped there at once."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Placed:
-    """One placement."""
-
-    at: float
-    """Unix seconds, for people."""
-    room: str
-    identity: str
-    player: str = ""
-    """Session id."""
-    cause: str
-    """What made the player ask: `join`, `resume`, or the reason of its `request-sfu`."""
-    leave: str = ""
-    decision: PlacementDecision
-
-    def line(self) -> dict[str, object]:
-        """The fields of the `[place]` log line."""
-        decision = self.decision
-        return {
-            "room": self.room,
-            "player": self.identity,
-            "sfu": decision.chosen or "-",
-            "reason": decision.reason,
-            "cause": self.cause,
-            "had": decision.room_had or None,
-            "eligible": ",".join(_score(each) for each in decision.candidates[:4]) or "-",
-            "rejected": ",".join(f"{r.sfu}:{r.why}" for r in decision.rejected[:8]) or None,
-            "selector": f"{decision.kind}/{decision.sort_by}",
-            "cell": decision.preference.cell or None,
-            "version": decision.preference.version or None,
-        }
-
-    def record(self, *, id: str, router: str) -> PlacementRecord:
-        """As the fleet's history keeps it."""
-        decision = self.decision
-        return PlacementRecord(
-            id=id,
-            at=self.at,
-            router=router,
-            room=self.room,
-            identity=self.identity,
-            player=self.player,
-            cause=self.cause,
-            sfu=decision.chosen or "",
-            reason=decision.reason,
-            room_had=decision.room_had,
-            leave=self.leave,
-            kind=decision.kind,
-            sort_by=decision.sort_by,
-            limit_ignored=decision.limit_ignored,
-            cell=decision.preference.cell,
-            version=decision.preference.version,
-            candidates=tuple(_candidate(each) for each in decision.candidates),
-            rejected=tuple(PlacementReject(sfu=each.sfu, why=each.why) for each in decision.rejected),
-        )
-
-
-class Placements:
-    """The ring, how often each reason decided, and what is still to be sent to Redis."""
+class PlacementLog:
+    """The last placements, how often each reason decided, and what is still to be sent to Redis."""
 
     def __init__(self, *, router: str, boot: str) -> None:
         """`boot` tells this run of the router from earlier ones of its id."""
@@ -84,10 +27,31 @@ class Placements:
         self._number = 0
         self.reasons: Counter[str] = Counter()
 
-    def add(self, placed: Placed) -> PlacementRecord:
-        """Remember one."""
+    def add(
+        self, ask: Ask, decision: PlacementDecision, *, identity: str, player: str = "", at: float
+    ) -> PlacementRecord:
+        """Remember one. `player`: its session id; `at`: Unix seconds, for people."""
         self._number += 1
-        record = placed.record(id=f"{self._name}-{self._number}", router=self._router)
+        record = PlacementRecord(
+            id=f"{self._name}-{self._number}",
+            at=at,
+            router=self._router,
+            room=ask.room,
+            identity=identity,
+            player=player,
+            cause=ask.cause,
+            sfu=decision.chosen or "",
+            reason=decision.reason,
+            room_had=decision.room_had,
+            leave=ask.leave,
+            kind=decision.kind,
+            sort_by=decision.sort_by,
+            limit_ignored=decision.limit_ignored,
+            cell=ask.preference.cell,
+            version=ask.preference.version,
+            candidates=tuple(map(_candidate, decision.candidates)),
+            rejected=tuple(PlacementReject(sfu=each.sfu, why=each.why) for each in decision.rejected),
+        )
         self._ring.append(record)
         self._unsent.append(record)
         self.reasons[record.reason] += 1
@@ -114,6 +78,23 @@ class Placements:
         return list(reversed(self._unsent))
 
 
+def line(record: PlacementRecord) -> dict[str, object]:
+    """The fields of the `[place]` log line."""
+    return {
+        "room": record.room,
+        "player": record.identity,
+        "sfu": record.sfu or "-",
+        "reason": record.reason,
+        "cause": record.cause,
+        "had": record.room_had or None,
+        "eligible": ",".join(_score(each) for each in record.candidates[:4]) or "-",
+        "rejected": ",".join(f"{each.sfu}:{each.why}" for each in record.rejected[:8]) or None,
+        "selector": f"{record.kind}/{record.sort_by}",
+        "cell": record.cell or None,
+        "version": record.version or None,
+    }
+
+
 def _candidate(standing: Standing) -> PlacementCandidate:
     return PlacementCandidate(
         sfu=standing.sfu,
@@ -124,7 +105,7 @@ def _candidate(standing: Standing) -> PlacementCandidate:
     )
 
 
-def _score(standing: Standing) -> str:
+def _score(candidate: PlacementCandidate) -> str:
     """`sfu-1:0.310` or, with what is in flight, `sfu-1:0.310+4`."""
-    figure = f"{standing.figure:.3f}" if standing.known else "?"
-    return f"{standing.sfu}:{figure}" + (f"+{standing.in_flight}" if standing.in_flight else "")
+    figure = "?" if candidate.figure is None else f"{candidate.figure:.3f}"
+    return f"{candidate.sfu}:{figure}" + (f"+{candidate.in_flight}" if candidate.in_flight else "")

@@ -15,8 +15,8 @@ def release_of(
     *,
     version: Callable[[str], str],
 ) -> str:
-    """The release of most of its publications; nobody publishes: of most of its players; nobody is known to be in it:
-    of the SFU it was placed on, since who has just come may not be in Redis yet. Empty: any will do.
+    """The release of most of its publications; of most of its players while there are none; of the SFU it was placed on
+    while no players are known, since those that have just come may not be in Redis yet. Empty: any will do.
 
     `version` tells an SFU's release, empty when it is not known.
     """

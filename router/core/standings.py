@@ -128,7 +128,7 @@ class Standings:
         found, limit_ignored = self._index.best(count=CANDIDATES, usable=usable, rng=rng, preference=preference)
         for sfu in dict.fromkeys(refused):
             self._out(sfu, known=True)  # until something about it changes
-        return tuple(map(self._with_cost, found)), limit_ignored
+        return tuple(map(self._with_cost, found) if self._by_old_mean else found), limit_ignored
 
     def last_hope(
         self, preference: Preference, *, avoid: Callable[[str], bool], now: float, rng: random.Random

@@ -2,7 +2,7 @@
 
 A player that was sent to an SFU has tried it. Its next `request-sfu` that lists that SFU among those that failed,
 before it said that anything flows there, is a failure; anything else is none. Each player counts once per SFU, by a
-word that stands for its identity, so that nobody can talk an SFU down alone. The counts of all routers meet in the
+word that stands for its identity, so that no player can talk an SFU down alone. The counts of all routers meet in the
 store, which names the SFUs that fail for many (`note_tries`).
 """
 
@@ -15,7 +15,7 @@ from router.core.sessions import Session
 from shared.placing import Tries
 
 TRY_LASTS_S = 30.0
-"""Whoever comes back later had been there: the longest a player tries to open a link is 12 s, then it asks again."""
+"""A player that comes back later had been there: it tries to open a link for 12 s at most, then it asks again."""
 MAX_WAITING = 5000
 """Words that wait for the store; while it is away the newest are not counted."""
 

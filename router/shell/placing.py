@@ -6,8 +6,8 @@ import logging
 from collections.abc import Callable
 from dataclasses import replace
 
-from router.core.assignment import Ask, PlacementPlan
-from router.core.placements import Placed
+from router.core.placements import line
+from router.core.plan import Ask, PlacementPlan
 from router.core.release import release_of
 from router.core.selector import PlacementDecision, Preference
 from router.core.sessions import Session
@@ -52,21 +52,13 @@ class Placing:
         # No await from the check in `_decide` to here: a coroutine's return does not yield to the event loop.
         deliver(decision)
         state = self._state
-        cause = ask.reason or ("reassign" if ask.leave else "join")
-        placed = Placed(
-            at=state.wall(),
-            room=ask.room,
-            identity=session.claims.identity,
-            player=session.player,
-            cause=cause,
-            leave=ask.leave,
-            decision=decision,
+        record = state.placements.add(
+            ask, decision, identity=session.claims.identity, player=session.player, at=state.wall()
         )
-        state.placements.add(placed)
         if decision.chosen is not None:
             state.tries.sent(session, decision.chosen, self._incarnation(decision.chosen), now=state.mono())
         state.metrics.placements.labels(decision.reason).inc()
-        log.info("[place] %s", fields(**placed.line()))
+        log.info("[place] %s", fields(**line(record)))
         if uncounted is not None and decision.chosen is not None:
             await self._count(decision.chosen, uncounted)
 

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from router.core import bounds
-from router.core.assignment import Ask
+from router.core.plan import Ask
 from router.core.room import Room
 from router.core.selector import PlacementDecision
 from router.core.sessions import Session

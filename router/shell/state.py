@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from router.config import RouterConfig
 from router.core.assignment import Assigner
 from router.core.directory import Directory
-from router.core.placements import Placements
+from router.core.placements import PlacementLog
 from router.core.rooms import HostedRooms
 from router.core.teller import Teller
 from router.core.tries import TryBook
@@ -36,7 +36,7 @@ class RouterState:
     rng: random.Random
     directory: Directory = field(default_factory=Directory)
     metrics: Metrics = field(default_factory=Metrics)
-    placements: Placements = field(init=False)
+    placements: PlacementLog = field(init=False)
     tries: TryBook = field(default_factory=TryBook)
     mono: Callable[[], float] = time.monotonic
     """The one clock of the shell [monotonic seconds]."""
@@ -54,7 +54,7 @@ class RouterState:
     trouble: OncePerMinute = field(init=False)
 
     def __post_init__(self) -> None:
-        self.placements = Placements(router=self.config.router, boot=secrets.token_hex(4))
+        self.placements = PlacementLog(router=self.config.router, boot=secrets.token_hex(4))
         self.assigner = Assigner(self.directory, self.config.selector)
         self.teller = Teller(self.rooms, encode=ws_frame)
         self.trouble = OncePerMinute(log, clock=self.mono)

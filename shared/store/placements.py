@@ -81,7 +81,7 @@ class Placements(Calls):
         return self._in_flight(sfu, raw, int(rate) / 1000)
 
     async def read_placement(self, room: str) -> RoomPlacement | None:
-        """Where the room's new work goes; None when nobody has placed it."""
+        """Where the room's new work goes; None when no router has placed it."""
         key = self.keys.room(room)
         try:
             raw = await self._send("read_placement", "HGET", key, "place")

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from router.core.assignment import Ask
+from router.core.plan import Ask
 from router.core.rooms import HostedRooms
 from router.core.selector import PlacementDecision
 from router.core.sessions import Session

@@ -15,14 +15,15 @@ import msgspec
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from router.core.assignment import Ask, Assigner, PlacementPlan
+from router.core.assignment import Assigner
 from router.core.directory import Directory
+from router.core.plan import Ask, PlacementPlan
 from router.core.rooms import HostedRooms
 from router.core.selector import NodeSelector, SortBy
 from router.core.sessions import Session
 from router.core.teller import Teller
 from shared.messages.player import CordonedSfu
-from shared.placing import PlacedRoom
+from shared.placing import PlacedRoom, Version
 from shared.records import SfuState, SfuStatus, status_of, version_of
 from shared.tokens import ResumeClaims
 from tests.fakes.hostile_store import HostileCore
@@ -32,7 +33,6 @@ ROUTERS = ("r1", "r2", "r3")
 SFUS = ("s1", "s2", "s3")
 PLAYERS = ("ann", "bob", "cem", "dee")
 INDEX = st.integers(0, 63)
-Version = tuple[int, int]
 
 
 @dataclass

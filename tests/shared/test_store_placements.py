@@ -91,7 +91,7 @@ async def test_a_restarted_sfu_has_nothing_in_flight(world: World) -> None:
     for i in range(5):
         await world.store.place_room(f"room-{i}", Wish(offers=offers("a", revision=7)))
     restarted = (Offer(sfu="a", version=(2, 0), cost=0.01), *offers("b", b=0.02))
-    assert (await world.store.place_room("anew", Wish(offers=restarted))).placement.sfu == "a"
+    assert (await world.store.place_room("restarted", Wish(offers=restarted))).placement.sfu == "a"
 
 
 async def test_the_ladder_comes_before_the_figures(world: World) -> None:

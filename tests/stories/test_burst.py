@@ -144,7 +144,7 @@ async def test_a_cap_on_joins_a_second_is_kept_by_all_routers_together_while_ano
     burst = Burst(in_memory(2), UNEQUAL, max_joins_per_s=20)
     got = await burst.joins(ALONE[:90])
     assert max(got.values()) <= 22, "both routers may choose in the same moment"
-    assert sum((await burst.joins(ALONE[90:150])).values()) == 60, "over the cap everywhere, and nobody is refused"
+    assert sum((await burst.joins(ALONE[90:150])).values()) == 60, "over the cap everywhere, and no player is refused"
 
 
 @pytest.mark.parametrize(("routers", "cap"), [(1, 1), (2, 1), (8, 2), (8, 5)])
@@ -153,7 +153,7 @@ async def test_a_low_cap_is_kept_by_many_routers_in_the_same_moment(routers: int
     burst = Burst(in_memory(routers), [Node(sfu=f"s{n:02}", clients=n) for n in range(40)], max_joins_per_s=cap)
     got = await burst.joins(ALONE[: 30 * cap])
     assert max(got.values()) <= cap, got
-    assert sum((await burst.joins([f"more-{n}" for n in range(20 * cap)])).values()) == 20 * cap, "nobody is refused"
+    assert sum((await burst.joins([f"more-{n}" for n in range(20 * cap)])).values()) == 20 * cap, "no player is refused"
 
 
 async def test_what_would_happen_if_placements_in_flight_counted_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from router.core.selector.ladder import NO_PREFERENCE, Preference
 from shared.placing import Key, Offer
 from shared.records import SfuState
 
@@ -57,4 +56,3 @@ class PlacementDecision:
     limit_ignored: bool = False
     room_had: str = ""
     """The SFU that the room had before, as far as this router knew."""
-    preference: Preference = NO_PREFERENCE

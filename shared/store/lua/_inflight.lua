@@ -7,7 +7,7 @@
 local MAX_VERSIONS, FORGET_AFTER, LIFE_MS = 6, 6, 20000
 local HEAD, EACH = '^(%d+) (%d+) (%d+)', ';(%d+) (%d+) (%d+) (%d+) (%d+)'
 
--- Joins of this second and of the one before; nil for a record that can't be read. Nobody joins a billion times a
+-- Joins of this second and of the one before; nil for a record that can't be read. No SFU gets a billion joins a
 -- second, and what overflows to infinity is no number to a router.
 local function pace(raw, second)
   local at, joins, before = string.match(raw, HEAD)

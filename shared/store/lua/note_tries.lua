@@ -2,7 +2,7 @@
 -- KEYS: hash of failing SFUs, then for each SFU two sorted sets by this server's clock [ms]: who was sent there, and for
 -- whom it failed. ARGV: window [ms], share, players, pause [ms], members at most, then for each SFU: its id, its
 -- incarnation, a number and as many words of who was sent there, a number and as many of those for whom it failed.
--- Returns the SFUs that are left out from now on. Each of them begins anew after its pause.
+-- Returns the SFUs that are left out from now on. Nothing of before its pause counts afterwards.
 local window_ms, share, players = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local pause_ms, most, now = tonumber(ARGV[4]), tonumber(ARGV[5]), now_ms()
 local at, answer = 6, {}

@@ -6,8 +6,9 @@ import random
 
 import pytest
 
-from router.core.assignment import Ask, Assigner, PlacementPlan, PlacementReason
+from router.core.assignment import Assigner, PlacementReason
 from router.core.directory import Directory
+from router.core.plan import Ask, PlacementPlan
 from router.core.selector import NodeSelector
 from shared.placing import Counts, InFlightThere, PlacedRoom
 from shared.records import RoomPlacement, SfuState
@@ -41,7 +42,7 @@ def it() -> World:
     return World()
 
 
-def test_the_plan_offers_everybody_placeable_best_first_and_says_why_not_the_others(it: World) -> None:
+def test_the_plan_offers_every_placeable_sfu_best_first_and_says_why_not_the_others(it: World) -> None:
     it.directory.hear(state("a", 0.0, 2, "CORDONED"), now=0.0)
     plan = it.plan()
     assert plan.eligible == ("b", "c")
@@ -77,12 +78,12 @@ def test_where_the_player_goes_is_among_the_candidates_though_it_was_not_among_t
         ("s19", 0.49, "failing-connections")
     ]
     assert "s19" not in {each.sfu for each in sticky.rejected}, "it was eligible"
-    beside = it.assigner.settle(
+    aside = it.assigner.settle(
         it.plan("a", exclude=("a",)), PlacedRoom(placement=RoomPlacement(sfu="a")), carrying=("s18",), now=0.0
     )
-    assert beside is not None
-    assert beside.chosen == "s18"
-    assert ("s18", 0.48) in [(each.sfu, each.figure) for each in beside.candidates]
+    assert aside is not None
+    assert aside.chosen == "s18"
+    assert ("s18", 0.48) in [(each.sfu, each.figure) for each in aside.candidates]
 
 
 def test_a_room_keeps_its_sfu_though_another_is_better(it: World) -> None:
@@ -147,10 +148,10 @@ def test_a_player_that_an_sfu_still_carries_never_gets_it_back_and_any_other_tak
 def test_a_lagging_router_believes_the_player(it: World) -> None:
     plan = it.plan("a", leave="a", leave_version=(1, 7), reason="cordoned")
     assert plan.eligible == ("b", "c")
-    assert it.plan().eligible == ("b", "c"), "and so for everybody after"
+    assert it.plan().eligible == ("b", "c"), "and so for all players after it"
 
 
-def test_nobody_placeable_is_said(it: World) -> None:
+def test_that_no_sfu_is_placeable_is_said(it: World) -> None:
     for sfu in "abc":
         it.directory.hear(state(sfu, 0.5, 2, "CORDONED"), now=0.0)
     plan = it.plan()

@@ -219,7 +219,7 @@ def test_an_sfu_that_is_lost_and_back_ends_no_term_of_a_false_claim(it: Director
     assert it.refusal("s", now=6.0) is None
 
 
-def test_names_that_nobody_vouches_for_push_no_claim_out() -> None:
+def test_names_without_a_version_push_no_claim_out() -> None:
     it = Directory()
     it.claim("s", (1, 9))
     for number in range(2 * module.MAX_EARLY_CLAIMS):
@@ -228,7 +228,7 @@ def test_names_that_nobody_vouches_for_push_no_claim_out() -> None:
     assert it.refusal("s", now=0.5) is NotPlaceable.TREATED_AS_CORDONED
 
 
-def test_claims_about_sfus_that_nobody_knows_are_bounded() -> None:
+def test_claims_about_unknown_sfus_are_bounded() -> None:
     it = Directory()
     for number in range(module.MAX_EARLY_CLAIMS + 1):
         it.claim(f"s{number}", (1, 9))

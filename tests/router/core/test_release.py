@@ -25,9 +25,9 @@ VERSIONS = {"old-1": "1.0", "old-2": "1.0", "new-1": "1.1", "new-2": "1.1"}
     ids=[
         "most of what is published",
         "of equals the newer",
-        "everybody is muted",
-        "an SFU that nobody knows says nothing",
-        "just placed, and nobody in it is known yet",
+        "all are muted",
+        "an unknown SFU says nothing",
+        "just placed, and no player in it is known yet",
         "only players of unknown SFUs",
         "a new room",
         "nothing is known",

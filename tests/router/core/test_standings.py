@@ -131,7 +131,7 @@ def test_a_run_before_the_one_that_fails_is_left_out_and_a_later_one_is_not(it: 
         it.standings.fail({"a": (2, 60.0)}, now=0.0)
         assert it.standings.is_failing("a") is fails
         assert it.order()[-1] == ("a" if fails else "c")
-    assert not it.standings.is_failing("nobody")
+    assert not it.standings.is_failing("unknown")
 
 
 def test_a_failing_sfu_whose_restarted_process_fails_as_well_is_left_out_again(it: World) -> None:

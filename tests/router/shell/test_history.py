@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from router.config import RouterConfig
-from router.core.placements import Placed
+from router.core.plan import Ask
 from router.core.rooms import HostedRooms
 from router.core.selector import PlacementDecision
 from router.core.sessions import Session
@@ -50,7 +50,7 @@ class World:
 
     def place(self) -> None:
         decision = PlacementDecision(chosen="a", reason="chosen")
-        self.state.placements.add(Placed(at=0.0, room="r", identity="ann", cause="join", decision=decision))
+        self.state.placements.add(Ask(room="r"), decision, identity="ann", at=0.0)
 
     async def failing(self) -> list[str]:
         return [each.sfu for each in await self.store.read_failing()]
