@@ -20,6 +20,7 @@ test-slow: $(VENV)/.installed-dev
 
 check: $(VENV)/.installed-dev
 	$(VENV)/bin/ruff check . && $(VENV)/bin/ruff format --check . && $(VENV)/bin/mypy --strict
+	PATH="$(VENV)/bin:$$PATH" cython-lint --max-line-length 120 sfu bench
 
 bench: $(VENV)/.installed-run
 	$(VENV)/bin/sluice bench notify $(ARGS)

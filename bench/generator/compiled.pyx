@@ -6,8 +6,6 @@ The thread sends each publisher's frames when they are due, protected by the pla
 subscribers. Handshakes are Python's: what is no media is queued for it.
 """
 
-import os
-
 from pylibsrtp._binding import ffi
 
 from sfu.plane.symbols import find_symbols
@@ -15,8 +13,6 @@ from shared.rtc.srtp import SrtpProfile, SrtpSession
 
 include "../../sfu/plane/native/system.pxi"
 include "../../sfu/plane/native/table.pxi"
-include "../../sfu/plane/native/transport_model.pxi"
-include "../../sfu/plane/native/model.pxi"
 include "../../sfu/plane/native/crypto.pxi"
 include "../../sfu/plane/native/srtp.pxi"
 include "native/kernel.pxi"
@@ -283,7 +279,8 @@ cdef class Generator:
     def arrivals(self):
         cdef int at
         return [
-            ((at + 1) * DELAY_STEP_NS // 1000, self.receiving.delays[at]) for at in range(DELAYS) if self.receiving.delays[at]
+            ((at + 1) * DELAY_STEP_NS // 1000, self.receiving.delays[at])
+            for at in range(DELAYS) if self.receiving.delays[at]
         ]
 
     @property

@@ -18,7 +18,7 @@ import uvloop
 from bench.machine import socket_drops
 from bench.relay.peers import ABS_SEND_TIME_ID, AUDIO_PAYLOAD_TYPE, MID_ID, VIDEO_PAYLOAD_TYPE
 from bench.stats import resident_bytes
-from sfu.plane.api import Codec, ConsumerSpec, ProducerSpec
+from sfu.plane.api import ConsumerSpec, ProducerCodec, ProducerSpec
 from sfu.plane.choice import PlaneKind, make_plane
 from sfu.plane.reference import ReferencePlane
 from sfu.shell.peer import PeerTransport
@@ -26,8 +26,10 @@ from sfu.shell.udp import MediaPort
 from shared.rtc import rtp
 
 HOST = "127.0.0.1"
-VIDEO = Codec(payload_type=VIDEO_PAYLOAD_TYPE, name="VP8", clock_rate=90_000, rtx_payload_type=VIDEO_PAYLOAD_TYPE + 1)
-AUDIO = Codec(payload_type=AUDIO_PAYLOAD_TYPE, name="opus", clock_rate=48_000)
+VIDEO = ProducerCodec(
+    payload_type=VIDEO_PAYLOAD_TYPE, name="VP8", clock_rate=90_000, rtx_payload_type=VIDEO_PAYLOAD_TYPE + 1
+)
+AUDIO = ProducerCodec(payload_type=AUDIO_PAYLOAD_TYPE, name="opus", clock_rate=48_000)
 IN_EXTENSIONS = {ABS_SEND_TIME_ID: rtp.ABS_SEND_TIME_URI, MID_ID: rtp.MID_URI}
 OUT_EXTENSIONS = {rtp.ABS_SEND_TIME_URI: ABS_SEND_TIME_ID, rtp.MID_URI: MID_ID}
 FIRST_SSRC, FIRST_RTX_SSRC = 0x10000, 0x1000000

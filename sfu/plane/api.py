@@ -27,7 +27,7 @@ DEFAULT_REMB_BPS = 2_500_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Codec:
+class ProducerCodec:
     """A codec of a producer, as negotiated with its publisher."""
 
     payload_type: int
@@ -57,7 +57,7 @@ class ProducerSpec:
     kind: Kind
     mid: str
     """Value of the MID header extension; empty when the peer sends none."""
-    codecs: tuple[Codec, ...]
+    codecs: tuple[ProducerCodec, ...]
     extensions: Mapping[int, str] = field(default_factory=dict)
     """Negotiated header extensions: id -> URI. With that of transport-wide congestion control the peer gets feedback
     about all that it sends, whichever track it belongs to."""
@@ -97,6 +97,11 @@ class ConsumerSpec:
     def has_rtx(self) -> bool:
         """Lost packets are sent again as RTX."""
         return self.rtx_ssrc is not None and self.rtx_payload_type is not None
+
+    @property
+    def ssrcs(self) -> tuple[int, ...]:
+        """All SSRCs it sends with."""
+        return (self.ssrc,) if self.rtx_ssrc is None else (self.ssrc, self.rtx_ssrc)
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,7 +323,7 @@ class Plane(Protocol):
         """Forward a producer to a peer, video from its next key frame, which is asked for.
 
         False when the peer or the producer is gone. Raises `ValueError` when the id is in use, or an SSRC has been used
-        towards that peer.
+        towards that peer. After either nothing has changed: SSRCs count as used once all checks have passed.
         """
 
     def close_consumer(self, consumer: int) -> None: ...
@@ -366,6 +371,17 @@ class SocketPlane(Plane, Protocol):
 
     def stop(self) -> None:
         """End the thread; safe twice."""
+
+    @property
+    def gso(self) -> bool:
+        """Whether runs of datagrams are sent as one (UDP GSO): as asked for before `start`, and as the kernel and the
+        network device can afterwards. Once False it stays so."""
+
+    def sending(self) -> tuple[int, int, int, list[tuple[int, int]]]:
+        """`(sends, sendmmsg calls, wakes, delays)`: how well sends are batched, and the forwarding delay.
+
+        It is from the kernel's receive time-stamp to the return of the send, `(upper bound [us], packets)` pairs.
+        """
 
     @property
     def event_fd(self) -> int:

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from sfu.plane.encoding import Encoding
     from sfu.plane.producer import Producer
 
-FIRST_REPORT_S = 0.1
-REPORT_S = 1.0
+FIRST_SENDER_REPORT_S = 0.1
+SENDER_REPORT_S = 1.0
 """Between sender reports of a consumer."""
 
 _HEADER = struct.Struct("!BBHII")
@@ -87,11 +87,6 @@ class Consumer:
         self._sent = self._sent_bytes = self._octets = 0
         self._nacks = self._resent = self._unanswered = self._plis = 0
         self._fraction_lost = 0.0
-
-    @property
-    def ssrcs(self) -> tuple[int, ...]:
-        """All SSRCs it sends with."""
-        return (self.spec.ssrc,) if self.spec.rtx_ssrc is None else (self.spec.ssrc, self.spec.rtx_ssrc)
 
     # -- which layer
 
@@ -187,7 +182,7 @@ class Consumer:
     def _flow(self, now: float) -> None:
         self._flowing = True
         self._context.events.append(ConsumerFlowing(self.spec.consumer))
-        self._context.timers.add(now + FIRST_REPORT_S, self._report)
+        self._context.timers.add(now + FIRST_SENDER_REPORT_S, self._report)
 
     def _switch(self, packet: MediaPacket, now: float) -> Span[Encoding] | None:
         """Begin with this packet's layer where that may be: at a key frame of the target, at first of any layer."""
@@ -297,7 +292,7 @@ class Consumer:
         newest = self._newest
         pairing = newest.encoding.clock.at(now=now) if newest is not None and newest.encoding.clock else None
         if pairing is None:
-            return now + REPORT_S
+            return now + SENDER_REPORT_S
         ntp, timestamp = pairing
         report = rtcp.SenderReport(
             ssrc=self.spec.ssrc,
@@ -309,7 +304,7 @@ class Consumer:
         self._round_trip.report_sent(ntp, now=now)
         cname = self.spec.cname or "sluice"
         self.peer.send_rtcp(rtcp.sender_report(report) + rtcp.source_description(self.spec.ssrc, cname))
-        return now + REPORT_S
+        return now + SENDER_REPORT_S
 
     def snapshot(self) -> ConsumerSnapshot:
         rtt_s = self._round_trip.rtt_s

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class DropReason(StrEnum):
-    """Keys of `PlaneTotals.drops`."""
+    """Keys of `PlaneTotals.drops`. The last five only a plane with its own thread has."""
 
     UNKNOWN_ADDRESS = "unknown-address"
     NO_KEYS = "no-keys"
@@ -34,6 +34,15 @@ class DropReason(StrEnum):
     """Asked for while we miss it ourselves: it is forwarded as soon as it comes."""
     RESEND_UNKNOWN = "resend-unknown"
     """Asked for, and not in the cache (any more)."""
+    SEND_BUFFER_FULL = "send-buffer-full"
+    """The kernel had no room for it."""
+    SEND_FAILED = "send-failed"
+    """The kernel refused it."""
+    QUEUE_FULL = "queue-full"
+    """A fact or a datagram for Python, which has not looked for too long."""
+    NO_MEMORY = "no-memory"
+    UNREADABLE = "unreadable"
+    """Neither STUN, DTLS nor media, or too long."""
 
 
 Drops = Counter[DropReason]

@@ -9,7 +9,7 @@ from sfu.core.media.keyframes import HIGH_LAYER_INTERVAL_S, LOW_LAYER_INTERVAL_S
 from sfu.core.media.missing import LOOK_S, MissingPackets
 from sfu.core.media.reports import ReceiveStats, SenderClock
 from sfu.core.media.ring import RING_SIZE, PacketRing, Put
-from sfu.plane.api import Codec, EncodingSnapshot
+from sfu.plane.api import EncodingSnapshot, ProducerCodec
 from sfu.plane.context import PlaneContext
 from sfu.plane.drops import DropReason
 from sfu.plane.packet import MediaPacket
@@ -58,7 +58,7 @@ class Encoding:
         self.producer = producer
         self.rid = rid
         self._context = context
-        self.codecs: Mapping[int, Codec] = producer.media_codecs
+        self.codecs: Mapping[int, ProducerCodec] = producer.media_codecs
         self.opaque = producer.spec.kind == "audio"
         self.requests_nacks = producer.spec.nack and producer.spec.kind == "video"
         self.ssrc: int | None = None
@@ -128,7 +128,7 @@ class Encoding:
         self._context.drops[DropReason.PROBE] += 1
 
     def _admit(
-        self, packet: bytes, header: rtp.RtpHeader, codec: Codec, index: int, *, original: bool, now: float
+        self, packet: bytes, header: rtp.RtpHeader, codec: ProducerCodec, index: int, *, original: bool, now: float
     ) -> MediaPacket | None:
         media = MediaPacket(self, index, packet, header, now)
         put = self.ring.put(media)
@@ -152,7 +152,7 @@ class Encoding:
             self._probe()
         return media
 
-    def _inspect(self, media: MediaPacket, codec: Codec) -> None:
+    def _inspect(self, media: MediaPacket, codec: ProducerCodec) -> None:
         """Find out whether a key frame begins here."""
         if self.opaque:
             return
@@ -212,7 +212,7 @@ class Encoding:
         if self.opaque:
             return
         if self.ssrc is None or not self.producer.peer.ready:
-            # Nothing to ask yet, and what comes first will be a key frame; whoever waits looks again.
+            # Nothing to ask yet, and what comes first will be a key frame; a consumer that waits looks again.
             return
         if self.keyframes.request(now=now):
             self._send_pli()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 MAX_SSRCS = 1024
 """SSRCs a peer may send with. libsrtp keeps half a kilobyte for each for the life of the session; a simulcast track has
-six, so this is 170 tracks begun anew on one connection."""
+six, so this is 170 tracks one after another on one connection."""
 
 
 class PlanePeer:
@@ -88,18 +88,19 @@ class PlanePeer:
     def set_keys(self, keys: SrtpKeys) -> None:
         self._session = SrtpSession(keys)
         self._ssrcs.clear()
-        self.arrivals = None  # a new association numbers anew
-        self._used = {ssrc for consumer in self.consumers.values() for ssrc in consumer.ssrcs}
+        self.arrivals = None  # a new association starts its numbers again
+        self._used = {ssrc for consumer in self.consumers.values() for ssrc in consumer.spec.ssrcs}
 
-    def claim(self, ssrc: int) -> bool:
-        """Take an SSRC for a new consumer; False when it has ever been used with these keys.
+    def has_used(self, ssrc: int) -> bool:
+        """Whether a consumer has had it with these keys.
 
         A second stream under one SSRC would repeat SRTP indexes, which gives AES-GCM's key away (RFC 7714 section 8.4).
         """
-        if ssrc in self._used:
-            return False
-        self._used.add(ssrc)
-        return True
+        return ssrc in self._used
+
+    def claim(self, ssrcs: tuple[int, ...]) -> None:
+        """Take them for a consumer that has passed all checks."""
+        self._used.update(ssrcs)
 
     def release(self, ssrc: int) -> None:
         """Nothing will be sent with this SSRC any more."""

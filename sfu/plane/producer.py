@@ -1,8 +1,8 @@
-"""One published track of the reference plane: its layers and those who consume it."""
+"""One published track of the reference plane: its layers and its consumers."""
 
 from __future__ import annotations
 
-from sfu.core.media.binder import Candidate
+from sfu.core.media.binder import BindCandidate
 from sfu.core.media.delivery import Delivery
 from sfu.core.media.layers import LayerFact, choose_layer
 from sfu.plane.api import (
@@ -76,7 +76,7 @@ class Producer:
     def bind(self, rid: str, ssrc: int, *, is_rtx: bool, now: float) -> tuple[Encoding, int | None]:
         """Give an SSRC to a layer; also returns the SSRC that it takes the place of.
 
-        A publisher that begins a layer anew with another SSRC gets a new `Encoding`, whose numbers start afresh.
+        A layer that starts again with another SSRC gets a new `Encoding`, with numbers of its own.
         """
         encoding = self.encodings.get(rid)
         if encoding is None:
@@ -118,7 +118,7 @@ class Producer:
         return self.encodings[choice.rid] if choice.rid is not None else None
 
     def request_keyframes(self, *, now: float) -> None:
-        """Ask for a key frame of each layer in use, or of the target where nobody has one yet."""
+        """Ask for a key frame of each layer in use, or of all layers where no consumer has one yet."""
         wanted = {id(encoding): encoding for c in self.consumers.values() if (encoding := c.target) is not None}
         for encoding in wanted.values() or self.encodings.values():
             encoding.request_keyframe(now=now)
@@ -201,13 +201,13 @@ class Producer:
         )
 
 
-def _candidate(spec: ProducerSpec, media_types: set[int], rtx_types: set[int]) -> Candidate:
+def _candidate(spec: ProducerSpec, media_types: set[int], rtx_types: set[int]) -> BindCandidate:
     ssrcs: dict[int, tuple[str, bool]] = {}
     for known in spec.ssrcs:
         ssrcs[known.ssrc] = (known.rid, False)
         if known.rtx_ssrc is not None:
             ssrcs[known.rtx_ssrc] = (known.rid, True)
-    return Candidate(
+    return BindCandidate(
         producer=spec.producer,
         mid=spec.mid,
         rids=spec.rids,

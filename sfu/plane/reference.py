@@ -4,19 +4,13 @@ from __future__ import annotations
 
 import random
 
-from sfu.core.media.binder import Sight, bind
 from sfu.plane.api import Address, ConsumerSpec, Event, PlaneSnapshot, PlaneTotals, ProducerSpec
 from sfu.plane.consumer import Consumer
 from sfu.plane.context import PlaneContext, Send
-from sfu.plane.drops import DropReason
-from sfu.plane.encoding import Encoding
-from sfu.plane.feedback import Feedback
+from sfu.plane.entry import MediaEntry
 from sfu.plane.peer import PlanePeer
 from sfu.plane.producer import Producer
-from sfu.plane.transport_feedback import TransportFeedbacks
-from shared.errors import BadPacket
 from shared.rtc import rtp
-from shared.rtc.demux import is_rtcp
 from shared.rtc.srtp import SrtpKeys
 
 
@@ -26,10 +20,8 @@ class ReferencePlane:
     def __init__(self, *, send: Send, rng: random.Random | None = None) -> None:
         # Sequence numbers and SSRCs must not be guessable from outside, hence not the default generator.
         self._context = PlaneContext(send=send, rng=rng or random.SystemRandom())
-        self._transport = TransportFeedbacks(self._context)
-        self._feedback = Feedback(self._context, self._transport)
+        self._entry = MediaEntry(self._context)
         self._peers: dict[int, PlanePeer] = {}
-        self._by_address: dict[Address, PlanePeer] = {}
         self._producers: dict[int, Producer] = {}
         self._consumers: dict[int, Consumer] = {}
 
@@ -50,12 +42,12 @@ class ReferencePlane:
         if known is None or known.address == address:
             return
         if known.address is not None:
-            del self._by_address[known.address]
-        if (previous := self._by_address.get(address)) is not None:
+            del self._entry.peers[known.address]
+        if (previous := self._entry.peers.get(address)) is not None:
             previous.address = None
             self._refresh(previous, now=now)
         known.address = address
-        self._by_address[address] = known
+        self._entry.peers[address] = known
         self._refresh(known, now=now)
 
     def _refresh(self, peer: PlanePeer, *, now: float) -> None:
@@ -74,7 +66,7 @@ class ReferencePlane:
         for consumer in list(known.consumers):
             self.close_consumer(consumer)
         if known.address is not None:
-            del self._by_address[known.address]
+            del self._entry.peers[known.address]
 
     # -- tracks
 
@@ -99,7 +91,7 @@ class ReferencePlane:
         known.peer.producers.pop(producer, None)
         for consumer in list(known.consumers):
             self.close_consumer(consumer)
-        # The SSRCs may be used again: browsers keep a sender's SSRC when its track is published anew.
+        # The SSRCs may be used again: browsers keep a sender's SSRC for its next track.
         routes = known.peer.routes
         for ssrc in [s for s, route in routes.items() if route is not None and route[0].producer is known]:
             del routes[ssrc]
@@ -110,10 +102,11 @@ class ReferencePlane:
         peer, producer = self._peers.get(spec.peer), self._producers.get(spec.producer)
         if peer is None or producer is None:
             return False
-        for ssrc in (spec.ssrc,) if spec.rtx_ssrc is None else (spec.ssrc, spec.rtx_ssrc):
-            if not peer.claim(ssrc):
+        for ssrc in spec.ssrcs:
+            if peer.has_used(ssrc) or spec.ssrcs.count(ssrc) > 1:
                 raise ValueError(f"SSRC {ssrc} has been used towards peer {spec.peer}")
         consumer = producer.add_consumer(spec, peer, now=now)
+        peer.claim(spec.ssrcs)
         self._consumers[spec.consumer] = peer.consumers[spec.consumer] = consumer
         peer.consumers_by_ssrc[spec.ssrc] = consumer
         return True
@@ -126,7 +119,7 @@ class ReferencePlane:
         known.peer.consumers.pop(consumer, None)
         known.peer.consumers_by_ssrc.pop(known.spec.ssrc, None)
         known.producer.remove_consumer(consumer)
-        for ssrc in known.ssrcs:
+        for ssrc in known.spec.ssrcs:
             known.peer.release(ssrc)
 
     def set_layer(self, consumer: int, rid: str | None, *, now: float) -> None:
@@ -149,77 +142,10 @@ class ReferencePlane:
         if (known := self._peers.get(peer)) is not None:
             known.follows_delivery = wanted
 
-    # -- datagrams
+    # -- datagrams, time and telling
 
     def handle(self, datagram: bytes, address: Address, *, now: float) -> None:
-        context = self._context
-        context.packets_in += 1
-        context.bytes_in += len(datagram)
-        peer = self._by_address.get(address)
-        if peer is None:
-            context.drops[DropReason.UNKNOWN_ADDRESS] += 1
-        elif len(datagram) < rtp.HEADER_LENGTH:
-            context.drops[DropReason.BAD_RTP] += 1
-        elif is_rtcp(datagram):
-            ssrc = int.from_bytes(datagram[4:8], "big")
-            compound = peer.unprotect(datagram, ssrc=ssrc, rtcp=True)
-            if compound is not None:
-                self._feedback.handle(peer, compound, now=now)
-        else:
-            ssrc = int.from_bytes(datagram[8:12], "big")
-            packet = peer.unprotect(datagram, ssrc=ssrc, rtcp=False)
-            if packet is not None:
-                self._handle_rtp(peer, packet, now=now)
-
-    def _handle_rtp(self, peer: PlanePeer, packet: bytes, *, now: float) -> None:
-        try:
-            header = rtp.parse(packet)
-        except BadPacket:
-            self._context.drops[DropReason.BAD_RTP] += 1
-            return
-        self._feedback.heard(peer, now=now)
-        self._transport.arrived(peer, packet, header, now=now)
-        route = peer.routes.get(header.ssrc) or self._bind(peer, packet, header, now=now)
-        if route is None:
-            self._context.drops[DropReason.UNKNOWN_SSRC] += 1
-            return
-        encoding, is_rtx = route
-        take = encoding.take_rtx if is_rtx else encoding.take
-        media = take(packet, header, now=now)
-        if media is not None:
-            encoding.producer.deliver(media, now=now)
-
-    def _bind(
-        self, peer: PlanePeer, packet: bytes, header: rtp.RtpHeader, *, now: float
-    ) -> tuple[Encoding, bool] | None:
-        """Find the layer of an SSRC that is new."""
-        if header.ssrc in peer.routes:
-            return None
-        # An id means the same URI in every m-line of a bundle (RFC 8843 section 9.4): the maps can be merged.
-        uris = {number: uri for producer in peer.producers.values() for number, uri in producer.spec.extensions.items()}
-        seen = rtp.extensions(packet, header)
-        named = {uri: seen[number] for number, uri in uris.items() if number in seen}
-        binding = bind(
-            Sight(
-                ssrc=header.ssrc,
-                payload_type=header.payload_type,
-                mid=_text(named.get(rtp.MID_URI)),
-                rid=_text(named.get(rtp.RID_URI)),
-                repaired_rid=_text(named.get(rtp.REPAIRED_RID_URI)),
-            ),
-            [producer.candidate for producer in peer.producers.values()],
-        )
-        if binding.producer is None:
-            return None
-        producer = self._producers[binding.producer]
-        encoding, replaced = producer.bind(binding.rid, header.ssrc, is_rtx=binding.is_rtx, now=now)
-        if replaced is not None:
-            peer.routes[replaced] = None
-        peer.routes[header.ssrc] = route = (encoding, binding.is_rtx)
-        self._feedback.new_ssrc(peer, now=now)
-        return route
-
-    # -- time and telling
+        self._entry.handle(datagram, address, now=now)
 
     def tick(self, *, now: float) -> None:
         self._context.timers.run(now)
@@ -258,8 +184,3 @@ class ReferencePlane:
             feedbacks_received=context.feedbacks_received,
             drops={reason.value: count for reason, count in context.drops.items()},
         )
-
-
-def _text(value: bytes | None) -> str:
-    """A MID or RID; anything but ASCII names nothing of ours."""
-    return value.decode("ascii", "replace") if value is not None else ""

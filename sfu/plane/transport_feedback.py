@@ -1,4 +1,4 @@
-"""Transport-wide congestion control of the reference plane: feedback to who publishes, feedback from who gets media."""
+"""Transport-wide congestion control of the reference plane: feedback to publishers, and from viewers."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class TransportFeedbacks:
             self._context.feedbacks_sent += 1
             peer.send_rtcp(packet)
 
-    # -- from those who get media
+    # -- from viewers
 
     def heard(self, peer: PlanePeer, feedback: transport_cc.TransportFeedback, *, now: float) -> None:
         """Take a feedback about what the peer was sent."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sfu.core.sdp.publish import PublishedLine, answer_offer, read_remote
 from sfu.core.sdp.subscribe import Carried
 from sfu.core.sdp.transport import RemoteTransport
-from sfu.plane.api import Codec, EncodingSsrc, ProducerSpec
+from sfu.plane.api import EncodingSsrc, ProducerCodec, ProducerSpec
 from sfu.shell.media import Media, MediaPeer
 from sfu.shell.parts import SfuParts
 from sfu.shell.player import Player, Publication, PublishSide
@@ -131,7 +131,7 @@ def producer_spec(track: PublishedLine, *, producer: int, peer: int, cap_bps: in
         kind="audio" if track.format.kind == "audio" else "video",
         mid=track.mid,
         codecs=(
-            Codec(
+            ProducerCodec(
                 payload_type=track.codec.pt,
                 name=track.format.name,
                 clock_rate=track.codec.clock,

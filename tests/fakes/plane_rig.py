@@ -5,15 +5,15 @@ from __future__ import annotations
 import random
 from collections import defaultdict
 
-from sfu.plane.api import Address, Codec, ConsumerSpec, Event, Kind, Plane, ProducerSpec
+from sfu.plane.api import Address, ConsumerSpec, Event, Kind, Plane, ProducerCodec, ProducerSpec
 from sfu.plane.compiled import CompiledPlane
 from sfu.plane.reference import ReferencePlane
 from shared.rtc import rtcp, rtp
 from shared.rtc.demux import is_rtcp
 from shared.rtc.srtp import SrtpKeys, SrtpProfile, SrtpSession
 
-VP8 = Codec(payload_type=96, name="VP8", clock_rate=90_000, rtx_payload_type=97)
-OPUS = Codec(payload_type=111, name="opus", clock_rate=48_000)
+VP8 = ProducerCodec(payload_type=96, name="VP8", clock_rate=90_000, rtx_payload_type=97)
+OPUS = ProducerCodec(payload_type=111, name="opus", clock_rate=48_000)
 EXTENSIONS = {
     1: rtp.AUDIO_LEVEL_URI,
     2: rtp.ABS_SEND_TIME_URI,

@@ -23,7 +23,7 @@ cdef struct Floor:
 
 
 cdef void floor_frame(Floor *f, Stream *stream) noexcept nogil:
-    """A frame to each destination, in runs of one size: what the SFU's padding makes of frames that differ by a byte."""
+    """A frame to each destination, in runs of one size: what the SFU's padding makes of frames a byte apart."""
     cdef int frame = <int>(stream.frames % stream.cycle.count)
     cdef int start = stream.cycle.ends[frame - 1] if frame else 0
     cdef int count = stream.cycle.ends[frame] - start

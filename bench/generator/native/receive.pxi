@@ -1,5 +1,5 @@
-# The receiving half: subscribers told apart by destination address, their streams counted by RTP header, which SRTP leaves
-# readable. STUN and DTLS, and all media of the subscribers that are looked at closely, are queued for Python.
+# The receiving half: subscribers told apart by destination address, their streams counted by RTP header, which SRTP
+# leaves readable. STUN and DTLS, and all media of the subscribers that are looked at closely, are queued for Python.
 
 cdef enum:
     RECEIVED = 128              # datagrams per recvmmsg

@@ -27,7 +27,7 @@ cdef struct Cycle:
     int *lengths                # of all frames' packets, one after another [bytes]
 
 cdef struct Publisher:
-    Peer keys                   # only its outgoing SRTP is used
+    Srtp keys                   # only its outgoing half is used
     uint32_t host
     sockaddr_in server
 
@@ -167,7 +167,9 @@ cdef int make_packet(Sending *s, Track *track, int length, bint first, bint last
     write32(payload + length - 4, track.packets)
     track.packets += 1
     track.index += 1
-    return srtp_protect(&s.publishers[track.publisher].keys, out, 12 + track.block_length, payload, length, track.ssrc, track.index - 1)
+    return srtp_protect(
+        &s.publishers[track.publisher].keys, out, 12 + track.block_length, payload, length, track.ssrc, track.index - 1
+    )
 
 
 cdef void begin_message(Sending *s, Publisher *publisher) noexcept nogil:

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 import msgspec
 
-from sfu.plane.api import Codec, ConsumerSpec, EncodingSsrc, ProducerSpec
+from sfu.plane.api import ConsumerSpec, EncodingSsrc, ProducerCodec, ProducerSpec
 from shared.errors import SluiceError
 from shared.records import Milestones
 from shared.rtc import rtp
@@ -17,7 +17,7 @@ FIRST_DELAY_S = 1.0
 MAX_DELAY_S = 30.0
 """A wrong port map is not corrected within seconds; an operator's correction is noticed within half a minute."""
 
-OPUS = Codec(payload_type=111, name="opus", clock_rate=48_000)
+OPUS = ProducerCodec(payload_type=111, name="opus", clock_rate=48_000)
 PACKET_TICKS = 960
 """20 ms of Opus."""
 

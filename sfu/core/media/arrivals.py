@@ -27,7 +27,7 @@ MAX_RECEIVED = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class ArrivalReport:
     """What one feedback packet is to say: `arrivals` in ticks of our clock from sequence number `base` on."""
 
     base: int
@@ -38,7 +38,7 @@ class Arrivals:
     """`note` each packet; when one is `due`, `take` what the feedback is to say.
 
     A packet that comes after it was told lost is told again, with all that came since: a feedback has no holes. Bounded
-    by WINDOW whatever the numbers are: one far ahead begins anew, one far behind is ignored.
+    by WINDOW whatever the numbers are: one far ahead starts again, one far behind is ignored.
     """
 
     __slots__ = ("_first_at", "_highest", "_next", "_ticks", "ssrc", "waiting")
@@ -78,9 +78,9 @@ class Arrivals:
         """When it is due at the latest; None while nothing waits."""
         return self._first_at + LATEST_S if self.waiting else None
 
-    def take(self) -> list[Report]:
+    def take(self) -> list[ArrivalReport]:
         """All that waits, in as many feedback packets as it needs."""
-        reports: list[Report] = []
+        reports: list[ArrivalReport] = []
         while self.waiting and self._highest is not None and self._next <= self._highest:
             reports.append(self._report(self._highest))
         self.waiting = 0
@@ -108,7 +108,7 @@ class Arrivals:
         self._highest = self._next = index
         return index
 
-    def _report(self, highest: int) -> Report:
+    def _report(self, highest: int) -> ArrivalReport:
         """The next feedback packet: up to the last arrival that it has room for and that fits after the one before."""
         base, end, received = self._next, self._next, 0
         arrivals: list[int | None] = []
@@ -121,4 +121,4 @@ class Arrivals:
                 last, end, received = ticks, index + 1, received + 1
             arrivals.append(ticks)
         self._next = end
-        return Report(base & 0xFFFF, tuple(arrivals[: end - base]))
+        return ArrivalReport(base & 0xFFFF, tuple(arrivals[: end - base]))

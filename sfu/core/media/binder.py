@@ -28,7 +28,7 @@ class BindReason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
+class BindCandidate:
     """What the binder needs to know of a producer of the peer."""
 
     producer: int
@@ -61,7 +61,7 @@ class Binding:
     reason: BindReason
 
 
-def bind(sight: Sight, candidates: Sequence[Candidate]) -> Binding:
+def bind(sight: Sight, candidates: Sequence[BindCandidate]) -> Binding:
     """Decide where the SSRC of `sight` belongs."""
     for candidate in candidates:
         if sight.ssrc in candidate.ssrcs:
@@ -81,7 +81,7 @@ def bind(sight: Sight, candidates: Sequence[Candidate]) -> Binding:
     return _by_payload_type(sight, candidates)
 
 
-def _by_rid(candidate: Candidate, sight: Sight, rid: str, reason: BindReason) -> Binding:
+def _by_rid(candidate: BindCandidate, sight: Sight, rid: str, reason: BindReason) -> Binding:
     if rid and rid not in candidate.rids:
         return _unbound(BindReason.UNKNOWN_RID)
     if not rid and candidate.rids:
@@ -90,14 +90,14 @@ def _by_rid(candidate: Candidate, sight: Sight, rid: str, reason: BindReason) ->
     return _checked(candidate, sight, rid, sight.payload_type in candidate.rtx_types, reason)
 
 
-def _by_payload_type(sight: Sight, candidates: Iterable[Candidate]) -> Binding:
+def _by_payload_type(sight: Sight, candidates: Iterable[BindCandidate]) -> Binding:
     owners = [c for c in candidates if not c.rids and sight.payload_type in c.media_types | c.rtx_types]
     if len(owners) != 1:
         return _unbound(BindReason.AMBIGUOUS)
     return _checked(owners[0], sight, "", sight.payload_type in owners[0].rtx_types, BindReason.PAYLOAD_TYPE)
 
 
-def _checked(candidate: Candidate, sight: Sight, rid: str, is_rtx: bool, reason: BindReason) -> Binding:
+def _checked(candidate: BindCandidate, sight: Sight, rid: str, is_rtx: bool, reason: BindReason) -> Binding:
     if sight.payload_type not in (candidate.rtx_types if is_rtx else candidate.media_types):
         return _unbound(BindReason.FOREIGN_PAYLOAD_TYPE)
     return Binding(candidate.producer, rid, is_rtx, reason)

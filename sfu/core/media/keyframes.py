@@ -14,12 +14,12 @@ HIGH_LAYER_INTERVAL_S = 1.0
 
 
 LAPSE_S = 1.5
-"""A request that nobody has made again for this long is dropped: viewers that still wait ask several times a second,
+"""A request that is not made again for this long is dropped: viewers that still wait ask several times a second,
 those that left or changed layer do not."""
 
 
 class KeyframeRequests:
-    """The open request for one layer. `wanted` is true while somebody waits for a key frame."""
+    """The open request for one layer. `wanted` is true while a consumer waits for a key frame."""
 
     __slots__ = ("_asked_at", "_interval_s", "_sent_at", "wanted")
 
@@ -30,7 +30,7 @@ class KeyframeRequests:
         self.wanted = False
 
     def request(self, *, now: float) -> bool:
-        """Somebody needs a key frame; True when a PLI is to be sent at once."""
+        """A consumer needs a key frame; True when a PLI is to be sent at once."""
         self.wanted = True
         self._asked_at = now
         return self.due(now=now)
@@ -49,5 +49,5 @@ class KeyframeRequests:
         return now if self._sent_at is None else self._sent_at + self._interval_s
 
     def keyframe_seen(self) -> None:
-        """A key frame began: everybody who waited has it."""
+        """A key frame began: all that waited have it."""
         self.wanted = False

@@ -111,7 +111,7 @@ class MissingPackets:
             self.answer_s = took_s if self.answer_s == 0.0 else self.answer_s + (took_s - self.answer_s) * ANSWER_WEIGHT
 
     def forget_before(self, index: int) -> None:
-        """A key frame began at `index`: nobody needs what came before it."""
+        """A key frame began at `index`: what came before it is not needed any more."""
         for old in [missing for missing in self._open if missing < index]:
             del self._open[old]
 

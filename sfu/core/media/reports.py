@@ -13,6 +13,15 @@ NTP_UNIT = 1 << 32
 MAX_EXTRAPOLATION_S = 30.0
 """A publisher whose last sender report is older has stopped reporting; its clock is not guessed any further."""
 
+JITTER_SHARE = 1 / 16
+"""Of a new difference in the mean (RFC 3550 section 6.4.1)."""
+
+KEPT_REPORTS = 4
+"""Sender reports remembered; a receiver echoes the last one or the one before."""
+
+RTT_RISE = 1 / 8
+"""Of a larger round trip in the least one, which falls at once and rises slowly."""
+
 
 class ReceiveStats:
     """Arrival statistics of one SSRC (RFC 3550 appendix A.1, A.3, A.8)."""
@@ -59,7 +68,7 @@ class ReceiveStats:
             if self._transit is not None:
                 # Timestamps wrap: only the difference within half their range means anything.
                 difference = abs((transit - self._transit + 0x80000000) % 0x100000000 - 0x80000000)
-                self.jitter += (difference - self.jitter) / 16.0
+                self.jitter += (difference - self.jitter) * JITTER_SHARE
             self._transit = transit
         elif index < self._base:
             self._base = index
@@ -130,11 +139,8 @@ class RoundTrip:
 
     __slots__ = ("_sent", "least_s", "rtt_s")
 
-    KEPT = 4
-    """Sender reports remembered; a receiver echoes the last one or the one before."""
-
     def __init__(self) -> None:
-        self._sent: deque[tuple[int, float]] = deque(maxlen=self.KEPT)
+        self._sent: deque[tuple[int, float]] = deque(maxlen=KEPT_REPORTS)
         self.rtt_s: float | None = None
         """By the last echo; None before the first."""
         self.least_s: float | None = None
@@ -151,4 +157,4 @@ class RoundTrip:
             if self.least_s is None or self.rtt_s < self.least_s:
                 self.least_s = self.rtt_s
             else:
-                self.least_s += (self.rtt_s - self.least_s) / 8
+                self.least_s += (self.rtt_s - self.least_s) * RTT_RISE

@@ -3,7 +3,9 @@
 ctypedef void *(*EvpNew)() noexcept nogil
 ctypedef void (*EvpFree)(void *context) noexcept nogil
 ctypedef const void *(*EvpCipher)() noexcept nogil
-ctypedef int (*EvpInit)(void *context, const void *cipher, void *engine, const uint8_t *key, const uint8_t *iv) noexcept nogil
+ctypedef int (*EvpInit)(
+    void *context, const void *cipher, void *engine, const uint8_t *key, const uint8_t *iv
+) noexcept nogil
 ctypedef int (*EvpUpdate)(void *context, uint8_t *out, int *out_length, const uint8_t *data, int length) noexcept nogil
 ctypedef int (*EvpFinal)(void *context, uint8_t *out, int *out_length) noexcept nogil
 ctypedef int (*EvpControl)(void *context, int what, int argument, void *pointer) noexcept nogil

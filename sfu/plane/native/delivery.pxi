@@ -1,35 +1,66 @@
-# Transport-wide feedback from those who get media: what we sent, and what became of it; as sfu.core.media.delivery.
+# What we sent to a peer under transport-wide sequence numbers, and what its feedback says became of it.
 
-cdef enum:
-    FEWEST_SENT = 256           # packets remembered at first; powers of two
-    MOST_SENT = 4096
-    MAX_REPORTED = 8192         # as shared.rtc.transport_cc
-    RATE_TICKS = 2000
-    MAX_DELIVERY_EVENTS = 4096  # waiting for Python
+from sfu.core.media import delivery
 
 cdef enum:  # SentState
     ON_ITS_WAY, TOLD_LOST, ARRIVED
 
-cdef double KEPT_S = 1.0
+cdef int FEWEST = delivery.FEWEST       # powers of two
+cdef int MOST = delivery.MOST
+cdef int RATE_TICKS = delivery.RATE_TICKS
+cdef double KEPT_S = delivery.KEPT_S
+
+cdef struct DeliveredPacket:
+    double sent_at
+    int64_t ticks               # of arrival
+    uint32_t ssrc
+    uint16_t size
+    bint arrived
+
+cdef struct SentPacket:
+    double at
+    uint32_t ssrc
+    uint16_t size
+    uint16_t state
+
+cdef struct Delivery:
+    SentPacket *ring            # NULL before a consumer has negotiated transport-wide sequence numbers
+    int64_t room
+    int64_t next
+    int64_t first               # the oldest remembered
+    int64_t told                # the newest that a feedback told of
+    int64_t feedbacks
+    int64_t acknowledged
+    int64_t acknowledged_bytes
+    int64_t lost
+    bint has_reference
+    int64_t reference
+    bint rate_on
+    int64_t rate_start
+    int64_t rate_newest
+    int64_t rate_bytes
+    bint has_rate
+    int64_t rate_bps
+
+cdef struct Reported:
+    bint wanted
+    int room
+    int count
+    DeliveredPacket *packets
 
 
 cdef int delivery_open(Delivery *delivery) noexcept nogil:
-    """0, or -1 without memory. For who is open already nothing changes."""
+    """0, or -1 without memory; nothing changes when it is open already."""
     if delivery.ring != NULL:
         return 0
-    delivery.ring = <SentPacket *>calloc(FEWEST_SENT, sizeof(SentPacket))
-    delivery.room = FEWEST_SENT
+    delivery.ring = <SentPacket *>calloc(FEWEST, sizeof(SentPacket))
+    delivery.room = FEWEST
     delivery.told = -1
     return 0 if delivery.ring != NULL else -1
 
 
 cdef inline SentPacket *sent_at(Delivery *delivery, int64_t index) noexcept nogil:
     return &delivery.ring[index & (delivery.room - 1)]
-
-
-cdef inline void block_sequence(uint8_t *block, Delivery *delivery) noexcept nogil:
-    """Write the number of the next packet into its own copy of a block, where the plan has left room for it."""
-    write16(block + (5 if block[0] == 0xBE else 6), <uint32_t>delivery.next & 0xFFFF)
 
 
 cdef inline void delivery_sent(Delivery *delivery, int size, uint32_t ssrc, double now) noexcept nogil:
@@ -45,7 +76,7 @@ cdef bint delivery_grows(Delivery *delivery, int64_t oldest, double now) noexcep
     """What feedback will still tell of is not forgotten for a newer packet; a peer that gives none needs no memory."""
     cdef SentPacket *larger
     cdef int64_t index
-    if delivery.feedbacks == 0 or oldest <= delivery.told or delivery.room >= MOST_SENT:
+    if delivery.feedbacks == 0 or oldest <= delivery.told or delivery.room >= MOST:
         return False
     if now - sent_at(delivery, oldest).at >= KEPT_S:
         return False
@@ -60,90 +91,41 @@ cdef bint delivery_grows(Delivery *delivery, int64_t oldest, double now) noexcep
     return True
 
 
-# -- reading a feedback
+# -- what a feedback says
 
-cdef int transport_deltas(const uint8_t *body, int length) noexcept nogil:
-    """Where a feedback's deltas begin; -1 when it does not have all that its counts promise."""
-    cdef int left, position = 16, deltas = 0, chunk, run, one, symbol
-    if length < 16:
-        return -1
-    left = read16(body + 10)
-    if left > MAX_REPORTED:
-        return -1
-    while left > 0:
-        if position + 2 > length:
-            return -1
-        chunk = read16(body + position)
-        position += 2
-        run = chunk_run(chunk, left)
-        if run == 0:
-            return -1
-        for one in range(run if chunk & 0x8000 else 1):
-            symbol = chunk_symbol(chunk, one)
-            if symbol > LARGE:
-                return -1
-            deltas += symbol if chunk & 0x8000 else symbol * run
-        left -= run
-    return position if position + deltas <= length else -1
-
-
-cdef inline int chunk_run(int chunk, int left) noexcept nogil:
-    """How many statuses a chunk says, at most `left`: its rest is filling."""
-    if not chunk & 0x8000:
-        return min(chunk & RUN_MASK, left)
-    return min(7 if chunk & 0x4000 else 14, left)
-
-
-cdef inline int chunk_symbol(int chunk, int one) noexcept nogil:
-    if not chunk & 0x8000:
-        return chunk >> 13
-    if chunk & 0x4000:
-        return chunk >> 2 * (6 - one) & 3
-    return chunk >> (13 - one) & 1
-
-
-cdef void transport_feedback(Engine *engine, Peer *peer, const uint8_t *body, int length, double now) noexcept nogil:
+cdef void delivery_heard(
+    Engine *engine, Delivery *delivery, const uint8_t *body, int length, Reported *news
+) noexcept nogil:
     """Take a readable feedback. Its cost grows with its bytes and with what was sent, not with the numbers in it."""
-    cdef Delivery *delivery = &peer.delivery
-    cdef Reported reported
     cdef int left = read16(body + 10), chunks = 16, deltas = transport_deltas(body, length), chunk, run, one, symbol
     cdef int64_t newest = delivery.next - 1, index, ticks
-    engine.totals.feedbacks_received += 1
-    if delivery.ring == NULL:
-        return
     delivery.feedbacks += 1
     ticks = delivery_ticks(delivery, read32(body + 12) >> 8)
     index = newest + sequence_delta(read16(body + 8), <uint16_t>newest)
-    memset(&reported, 0, sizeof(Reported))
-    reported.wanted = peer.follows_delivery
-    reported.room = min(left, <int>delivery.room)
+    news.room = min(left, <int>delivery.room)
     while left > 0:
         chunk = read16(body + chunks)
         chunks += 2
         run = chunk_run(chunk, left)
         left -= run
         if chunk & 0xE000 == 0:
-            delivery_lost(engine, delivery, index, index + run, &reported)
+            delivery_lost(engine, delivery, index, index + run, news)
             index += run
             continue
         for one in range(run):
             symbol = chunk_symbol(chunk, one)
             if symbol == LOST:
-                delivery_lost(engine, delivery, index, index + 1, &reported)
+                delivery_lost(engine, delivery, index, index + 1, news)
             elif symbol == SMALL:
                 ticks += body[deltas]
             else:
                 ticks += <int16_t>read16(body + deltas)
             deltas += symbol
             if symbol:
-                delivery_arrived(engine, delivery, index, ticks, &reported)
+                delivery_arrived(engine, delivery, index, ticks, news)
             index += 1
     delivery.told = max(delivery.told, min(index - 1, newest))
     delivery_rate(delivery)
-    if reported.count:
-        delivery_tell(engine, peer, &reported, now)
-    else:
-        free(reported.packets)
 
 
 cdef inline int64_t delivery_ticks(Delivery *delivery, uint32_t reference) noexcept nogil:
@@ -153,10 +135,12 @@ cdef inline int64_t delivery_ticks(Delivery *delivery, uint32_t reference) noexc
     else:
         delivery.has_reference = True
         delivery.reference = reference
-    return delivery.reference * 256
+    return delivery.reference * REFERENCE_TICKS
 
 
-cdef void delivery_lost(Engine *engine, Delivery *delivery, int64_t start, int64_t end, Reported *reported) noexcept nogil:
+cdef void delivery_lost(
+    Engine *engine, Delivery *delivery, int64_t start, int64_t end, Reported *reported
+) noexcept nogil:
     """Numbers from `start` to before `end` have not arrived, as far as the peer knows; each is told once."""
     cdef int64_t index
     cdef SentPacket *packet
@@ -167,7 +151,9 @@ cdef void delivery_lost(Engine *engine, Delivery *delivery, int64_t start, int64
         reported_add(engine, reported, packet, False, 0)
 
 
-cdef void delivery_arrived(Engine *engine, Delivery *delivery, int64_t index, int64_t ticks, Reported *reported) noexcept nogil:
+cdef void delivery_arrived(
+    Engine *engine, Delivery *delivery, int64_t index, int64_t ticks, Reported *reported
+) noexcept nogil:
     cdef SentPacket *packet
     if index < delivery.first or index >= delivery.next:
         return
@@ -195,14 +181,14 @@ cdef inline void delivery_rate(Delivery *delivery) noexcept nogil:
     if not delivery.rate_on or span < RATE_TICKS:
         return
     delivery.has_rate = True
-    delivery.rate_bps = delivery.rate_bytes * 32000 // span
+    delivery.rate_bps = delivery.rate_bytes * 8 * TICKS_PER_S // span
     delivery.rate_start = delivery.rate_newest
     delivery.rate_bytes = 0
 
 
-# -- telling Python, for peers that it follows
-
-cdef inline void reported_add(Engine *engine, Reported *reported, SentPacket *packet, bint has_arrived, int64_t ticks) noexcept nogil:
+cdef inline void reported_add(
+    Engine *engine, Reported *reported, SentPacket *packet, bint has_arrived, int64_t ticks
+) noexcept nogil:
     if not reported.wanted:
         return
     if reported.packets == NULL:
@@ -213,20 +199,3 @@ cdef inline void reported_add(Engine *engine, Reported *reported, SentPacket *pa
             return
     reported.packets[reported.count] = DeliveredPacket(packet.at, ticks, packet.ssrc, packet.size, has_arrived)
     reported.count += 1
-
-
-cdef void delivery_tell(Engine *engine, Peer *peer, Reported *reported, double now) noexcept nogil:
-    cdef Event *event = NULL
-    if engine.delivery_events < MAX_DELIVERY_EVENTS:
-        event = event_add(engine, DELIVERY_REPORTED, peer.id)
-    else:
-        engine.totals.drops[QUEUE_FULL] += 1
-    if event == NULL:
-        free(reported.packets)
-        return
-    engine.delivery_events += 1
-    event.at = now
-    event.packets = <DeliveredPacket *>realloc(reported.packets, reported.count * sizeof(DeliveredPacket))
-    if event.packets == NULL:
-        event.packets = reported.packets
-    event.packet_count = reported.count

@@ -7,6 +7,34 @@ cdef enum:
     MAX_EVENTS = 1 << 16
     MAX_RAWS = 4096
 
+cdef struct Raw:
+    Address source
+    int length
+    uint8_t *bytes
+
+cdef struct Out:
+    uint32_t offset
+    int length
+    int next                    # of the same destination
+    int destination
+    int64_t received_ns
+
+cdef struct Destination:
+    Address address
+    int first
+    int last
+
+cdef struct Batch:
+    uint8_t *bytes
+    uint32_t used
+    uint32_t room
+    Out *outs
+    int count
+    int outs_room
+    Destination *destinations
+    int destination_count
+    uint64_t serial
+
 
 cdef int batch_open(Batch *batch) noexcept nogil:
     batch.bytes = <uint8_t *>malloc(BATCH_BYTES)
@@ -43,10 +71,6 @@ cdef uint8_t *out_reserve(Engine *engine) noexcept nogil:
     return batch.bytes
 
 
-cdef inline bint same_address(const Address *a, const Address *b) noexcept nogil:
-    return a.high == b.high and a.low == b.low and a.port == b.port
-
-
 cdef void out_commit(Engine *engine, Peer *peer, int length, int64_t received_ns) noexcept nogil:
     """The datagram in the reserved room is for this peer."""
     cdef Batch *batch = engine.batch
@@ -69,23 +93,6 @@ cdef void out_commit(Engine *engine, Peer *peer, int length, int64_t received_ns
     peer.bytes_out += length
     engine.totals.packets_out += 1
     engine.totals.bytes_out += length
-
-
-cdef inline bint peer_ready(Peer *peer) noexcept nogil:
-    return peer.keyed and peer.placed
-
-
-cdef void peer_send_rtcp(Engine *engine, Peer *peer, const uint8_t *compound, int length) noexcept nogil:
-    cdef uint8_t *out
-    cdef int written
-    if not peer_ready(peer):
-        return
-    out = out_reserve(engine)
-    written = srtp_protect_rtcp(peer, out, compound, length) if out != NULL else -1
-    if written < 0:
-        engine.totals.drops[NOT_SENT] += 1
-        return
-    out_commit(engine, peer, written, 0)
 
 
 # -- to Python

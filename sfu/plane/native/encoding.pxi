@@ -1,4 +1,44 @@
-# One layer of a producer as it arrives: order, loss and its repair, key frames; as sfu.plane.encoding.
+# One layer of a producer as it arrives: order, loss and its repair, key frames.
+
+cdef enum:  # CodecKind
+    CODEC_NONE, CODEC_OTHER, CODEC_VP8, CODEC_H264
+
+_KEYFRAME_CODECS = {"VP8": CODEC_VP8, "H264": CODEC_H264}
+
+cdef struct Codec:
+    int kind
+    Name name
+    int clock_rate
+
+cdef struct Encoding:
+    uint64_t serial
+    Producer *producer
+    Name rid
+    bint opaque
+    bint asks_nacks
+    bint ended
+    bint bound
+    bint rtx_bound
+    uint32_t ssrc
+    uint32_t rtx_ssrc
+    int clock_rate
+    Stats stats
+    Stats rtx_stats
+    Clock clock
+    Ring ring
+    int64_t highest
+    Missing missing
+    Keyframes keyframes
+    bint has_media
+    double last_media
+    int64_t keyframe_timestamp
+    int64_t keyframes_seen
+    int64_t plis
+    int64_t repaired
+    int64_t probes
+    bint nack_timer
+    bint keyframe_timer
+
 
 cdef Encoding *encoding_new(Engine *engine, Producer *producer, const Name *rid, bint lowest) noexcept nogil:
     cdef Encoding *encoding = <Encoding *>calloc(1, sizeof(Encoding))
@@ -15,23 +55,15 @@ cdef Encoding *encoding_new(Engine *engine, Producer *producer, const Name *rid,
     encoding.asks_nacks = producer.nack and not producer.audio
     encoding.highest = -1
     encoding.keyframe_timestamp = -1
-    encoding.keyframes.interval_s = 0.5 if lowest else 1.0
+    encoding.keyframes.interval_s = LOW_LAYER_INTERVAL_S if lowest else HIGH_LAYER_INTERVAL_S
     return encoding
 
 
 cdef void encoding_free(Engine *engine, Encoding *encoding) noexcept nogil:
-    cdef int at
     table_remove(&engine.objects, encoding.serial, 0, 0)
-    for at in range(RING):
-        if encoding.ring[at] != NULL:
-            packet_release(encoding.ring[at])
+    ring_clear(&encoding.ring)
     free(encoding.missing.open)
     free(encoding)
-
-
-cdef inline Packet *ring_get(Encoding *encoding, int64_t index) noexcept nogil:
-    cdef Packet *packet = encoding.ring[modulo(index, RING)]
-    return packet if packet != NULL and packet.index == index else NULL
 
 
 cdef inline int our_padding(Engine *engine, Encoding *encoding, const Header *header) noexcept nogil:
@@ -45,7 +77,9 @@ cdef inline int our_padding(Engine *engine, Encoding *encoding, const Header *he
 
 # -- arriving packets
 
-cdef Packet *encoding_take(Engine *engine, Encoding *encoding, const uint8_t *data, int size, Header *header, double now) noexcept nogil:
+cdef Packet *encoding_take(
+    Engine *engine, Encoding *encoding, const uint8_t *data, int size, Header *header, double now
+) noexcept nogil:
     """A packet of the media SSRC: what is new and usable, owned by the ring; NULL when it was dropped and counted."""
     cdef Codec *codec = &encoding.producer.codecs[header.payload_type]
     cdef Packet *packet
@@ -58,14 +92,17 @@ cdef Packet *encoding_take(Engine *engine, Encoding *encoding, const uint8_t *da
         encoding.opaque = codec.kind == CODEC_OTHER
     # Where retransmissions have an SSRC of their own, what comes on this one is late, not sent again.
     packet = encoding_admit(
-        engine, encoding, data, size, header, codec, stats_extend(&encoding.stats, header.sequence), encoding.rtx_bound, now
+        engine, encoding, data, size, header, codec, stats_extend(&encoding.stats, header.sequence),
+        encoding.rtx_bound, now,
     )
     if packet != NULL:
         stats_count(&encoding.stats, packet.index, header.timestamp, size, now)
     return packet
 
 
-cdef Packet *encoding_take_rtx(Engine *engine, Encoding *encoding, const uint8_t *data, int size, Header *header, double now) noexcept nogil:
+cdef Packet *encoding_take_rtx(
+    Engine *engine, Encoding *encoding, const uint8_t *data, int size, Header *header, double now
+) noexcept nogil:
     """A packet of the RTX SSRC: the original when that is still of use (RFC 4588 section 4)."""
     cdef int media = encoding.producer.rtx_of[header.payload_type] - 1
     cdef int64_t index
@@ -82,7 +119,7 @@ cdef Packet *encoding_take_rtx(Engine *engine, Encoding *encoding, const uint8_t
     index = stats_extend(&encoding.stats, read16(data + header.payload_start))
     header.payload_start += 2
     header.payload_type = <uint8_t>media
-    if index <= encoding.highest - RING or ring_get(encoding, index) != NULL:
+    if index <= encoding.highest - RING_SIZE or ring_get(&encoding.ring, index) != NULL:
         encoding_probe(engine, encoding)
         return NULL
     packet = encoding_admit(engine, encoding, data, size, header, &encoding.producer.codecs[media], index, False, now)
@@ -96,11 +133,14 @@ cdef void encoding_probe(Engine *engine, Encoding *encoding) noexcept nogil:
     engine.totals.drops[PROBE] += 1
 
 
-cdef Packet *encoding_admit(Engine *engine, Encoding *encoding, const uint8_t *data, int size, Header *header, Codec *codec, int64_t index, bint original, double now) noexcept nogil:
-    cdef int64_t place = modulo(index, RING)
-    cdef Packet *old = encoding.ring[place]
+cdef Packet *encoding_admit(
+    Engine *engine, Encoding *encoding, const uint8_t *data, int size, Header *header, Codec *codec, int64_t index,
+    bint original, double now,
+) noexcept nogil:
+    cdef Packet **place = ring_place(&encoding.ring, index)
+    cdef Packet *old = place[0]
     cdef Packet *packet
-    if index <= encoding.highest - RING:
+    if index <= encoding.highest - RING_SIZE:
         # No restart of the sender's numbers: SRTP never goes back under the same keys (RFC 3711 section 3.3.1).
         engine.totals.drops[LATE] += 1
         return NULL
@@ -114,7 +154,7 @@ cdef Packet *encoding_admit(Engine *engine, Encoding *encoding, const uint8_t *d
     packet.received_ns = engine.received_ns
     if old != NULL:
         packet_release(old)
-    encoding.ring[place] = packet
+    place[0] = packet
     if index > encoding.highest:
         if encoding.highest >= 0 and index > encoding.highest + 1:
             encoding_gap(engine, encoding, encoding.highest + 1, index, now)
@@ -162,7 +202,7 @@ cdef void encoding_gap(Engine *engine, Encoding *encoding, int64_t first, int64_
     encoding_ask_missing(engine, encoding, now)
     if not encoding.nack_timer:
         encoding.nack_timer = True
-        timer_add(engine, now + 0.01, RETRY_NACK, encoding.serial)
+        timer_add(engine, now + LOOK_S, RETRY_NACK, encoding.serial)
 
 
 cdef void encoding_ask_missing(Engine *engine, Encoding *encoding, double now) noexcept nogil:
@@ -182,7 +222,7 @@ cdef double encoding_retry_nack(Engine *engine, Encoding *encoding, double now) 
     if encoding.missing.count == 0 or not encoding.bound:
         encoding.nack_timer = False
         return 0.0
-    return now + 0.01
+    return now + LOOK_S
 
 
 cdef void encoding_request_keyframe(Engine *engine, Encoding *encoding, double now) noexcept nogil:

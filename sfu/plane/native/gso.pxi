@@ -4,7 +4,7 @@ cdef enum:
     MESSAGES = 256              # per sendmmsg
     VECTORS = 2048              # datagrams per sendmmsg
     MAX_SEGMENTS = 64           # UDP_MAX_SEGMENTS of kernels before 6.9
-    MAX_RUN = 65000             # bytes of a run: an IP datagram's limit, headers off
+    RUN_BYTES = 65000           # of one run: an IP datagram's limit, headers off
     CONTROL = 32                # CMSG_SPACE of a uint16_t, rounded up
     PATIENCE = 4                # waits of WAIT_NS at most for room to send, per batch
     WAIT_NS = 1000000
@@ -21,45 +21,6 @@ cdef struct Sender:
     int vector_count
 
 
-cdef socklen_t address_write(const Address *address, sockaddr_in6 *out, bint mapped) noexcept nogil:
-    """The kernel's form; on an IPv6 socket (`mapped`) an IPv4 address is written as an IPv6 one."""
-    cdef sockaddr_in *four = <sockaddr_in *>out
-    memset(out, 0, sizeof(sockaddr_in6))
-    if address.port >> 16 == 4 and not mapped:
-        four.sin_family = AF_INET
-        write16(<uint8_t *>&four.sin_port, address.port & 0xFFFF)
-        write32(<uint8_t *>&four.sin_addr, <uint32_t>address.low)
-        return sizeof(sockaddr_in)
-    out.sin6_family = AF_INET6
-    write16(<uint8_t *>&out.sin6_port, address.port & 0xFFFF)
-    if address.port >> 16 == 4:
-        out.sin6_addr.s6_addr[10] = out.sin6_addr.s6_addr[11] = 0xFF
-        write32(out.sin6_addr.s6_addr + 12, <uint32_t>address.low)
-    else:
-        write32(out.sin6_addr.s6_addr, <uint32_t>(address.high >> 32))
-        write32(out.sin6_addr.s6_addr + 4, <uint32_t>address.high)
-        write32(out.sin6_addr.s6_addr + 8, <uint32_t>(address.low >> 32))
-        write32(out.sin6_addr.s6_addr + 12, <uint32_t>address.low)
-    return sizeof(sockaddr_in6)
-
-
-cdef void address_read(const sockaddr_in6 *given, Address *address) noexcept nogil:
-    """An IPv4-mapped IPv6 address is the IPv4 one."""
-    cdef const sockaddr_in *four = <const sockaddr_in *>given
-    cdef const uint8_t *six = given.sin6_addr.s6_addr
-    if given.sin6_family == AF_INET:
-        address.high = 0
-        address.low = read32(<const uint8_t *>&four.sin_addr)
-        address.port = <uint64_t>4 << 16 | read16(<const uint8_t *>&four.sin_port)
-        return
-    address.high = read64(six)
-    address.low = read64(six + 8)
-    address.port = <uint64_t>6 << 16 | read16(<const uint8_t *>&given.sin6_port)
-    if address.high == 0 and address.low >> 32 == 0xFFFF:
-        address.low &= 0xFFFFFFFFu
-        address.port = <uint64_t>4 << 16 | (address.port & 0xFFFF)
-
-
 cdef bint gso_probe(int fd) noexcept nogil:
     """Whether the kernel knows UDP_SEGMENT; asking changes nothing."""
     cdef int value = 0
@@ -67,7 +28,9 @@ cdef bint gso_probe(int fd) noexcept nogil:
     return getsockopt(fd, SOL_UDP, UDP_SEGMENT, &value, &length) == 0
 
 
-cdef void message_begin(Engine *engine, Sender *sender, Batch *batch, const Address *address, int number) noexcept nogil:
+cdef void message_begin(
+    Engine *engine, Sender *sender, Batch *batch, const Address *address, int number
+) noexcept nogil:
     cdef int at = sender.message_count
     cdef msghdr *message = &sender.messages[at].msg_hdr
     memset(message, 0, sizeof(msghdr))
@@ -106,7 +69,12 @@ cdef void send_batch(Engine *engine, Batch *batch) noexcept nogil:
             if sender.vector_count == VECTORS:
                 send_messages(engine, sender, batch)
                 size = 0
-            if size == 0 or out.length > size or total + out.length > MAX_RUN or sender.segments[sender.message_count - 1] == MAX_SEGMENTS:
+            if (
+                size == 0
+                or out.length > size
+                or total + out.length > RUN_BYTES
+                or sender.segments[sender.message_count - 1] == MAX_SEGMENTS
+            ):
                 if sender.message_count == MESSAGES:
                     send_messages(engine, sender, batch)
                 message_begin(engine, sender, batch, &destination.address, number)
@@ -151,16 +119,20 @@ cdef void send_messages(Engine *engine, Sender *sender, Batch *batch) noexcept n
             patience -= 1
             wait_for_room(engine)
         else:
-            engine.sent.drops[SEND_BUFFER_FULL if errno == EAGAIN or errno == ENOBUFS else SEND_FAILED] += sender.segments[at]
+            engine.sent.drops[refusal(errno)] += sender.segments[at]
             at += 1
     sender.message_count = sender.vector_count = 0
+
+
+cdef inline int refusal(int error) noexcept nogil:
+    return SEND_BUFFER_FULL if error == EAGAIN or error == ENOBUFS else SEND_FAILED
 
 
 cdef bint run_refused(Engine *engine, int error) noexcept nogil:
     """Whether the datagrams may go one by one where the run may not.
 
-    EINVAL and EMSGSIZE: a datagram is longer than the path takes in one piece, so that it can't be a segment; alone it is
-    cut into fragments. EIO: the way out can't do checksums for segments; where none can, runs are given up."""
+    EINVAL and EMSGSIZE: a datagram is longer than the path takes in one piece, so that it can't be a segment; alone it
+    is cut into fragments. EIO: the way out can't do checksums for segments; where none can, runs are given up."""
     if error == EINVAL or error == EMSGSIZE:
         return True
     if error != EIO:
@@ -172,7 +144,7 @@ cdef bint run_refused(Engine *engine, int error) noexcept nogil:
 
 
 cdef void wait_for_room(Engine *engine) noexcept nogil:
-    """The socket's buffer is full, or the device's queue, which tells nobody when there is room again."""
+    """The socket's buffer is full, or the device's queue, which does not say when there is room again."""
     cdef pollfd fds
     cdef timespec timeout
     cdef int full = errno
@@ -194,7 +166,7 @@ cdef void send_single(Engine *engine, Sender *sender, Batch *batch, int at) noex
     for segment in range(sender.segments[at]):
         one.msg_hdr.msg_iov = &sender.messages[at].msg_hdr.msg_iov[segment]
         if sendmmsg(engine.fd, &one, 1, MSG_DONTWAIT | MSG_NOSIGNAL) != 1:
-            engine.sent.drops[SEND_BUFFER_FULL if errno == EAGAIN or errno == ENOBUFS else SEND_FAILED] += 1
+            engine.sent.drops[refusal(errno)] += 1
 
 
 cdef void sent_messages(Engine *engine, Sender *sender, Batch *batch, int first, int count) noexcept nogil:
@@ -221,3 +193,10 @@ cdef inline int delay_bucket(int64_t ns) noexcept nogil:
         us >>= 1
         octave += 1
     return min(<int>(8 * (octave + 1) + us - 8), HISTOGRAM - 1)
+
+
+cdef int64_t delay_bound(int bucket):
+    """Microseconds at which the bucket ends; see delay_bucket."""
+    if bucket < 8:
+        return bucket + 1
+    return <int64_t>(8 + bucket % 8 + 1) << (bucket // 8 - 1)

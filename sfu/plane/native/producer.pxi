@@ -1,8 +1,151 @@
-# One published track: its layers, how SSRCs find them, and those who consume it; as sfu.plane.producer and core.binder.
+# One published track: its layers and its consumers.
 
-cdef inline bint same_name(const Name *a, const Name *b) noexcept nogil:
-    return a.length == b.length and memcmp(a.text, b.text, a.length) == 0
+from sfu.plane import api, producer
 
+cdef enum:
+    MAX_PENDING = 256           # packets of a producer that wait for the tick or for their turn
+
+cdef int KEPT_RETIRED = producer.KEPT_RETIRED
+cdef double WATCH_S = producer.WATCH_S
+cdef double SILENT_AFTER_S = api.SILENT_AFTER_S
+
+cdef struct Pending:
+    Encoding *encoding
+    Packet *packet
+
+cdef struct Producer:
+    int64_t id
+    uint64_t serial
+    Peer *peer
+    bint audio
+    bint simulcast
+    bint nack
+    Name mid
+    Codec codecs[128]           # by payload type
+    uint8_t rtx_of[128]         # RTX payload type -> its media payload type + 1
+    uint8_t extension[256]      # id -> ExtensionKind, for binding
+    int rids                    # how many of the encodings the SDP named
+    Known *known
+    int known_count
+    int64_t remb_bps
+    Vector encodings            # in the order of their layers, lowest first
+    Vector retired
+    Vector consumers
+    Vector plans
+    bint flowing
+    bint silent
+    bint has_ended
+    bint has_media
+    double last_media
+    Pending pending[MAX_PENDING]
+    int pending_count
+    int serving                 # so many of the pending, the first ones, are being forwarded; 0: none
+    int served                  # where among the consumers that has come to
+    uint64_t flush              # its number, which a consumer that has been served bears
+    uint64_t round              # the last round of flushes that served it
+
+
+cdef int fill_producer(Producer *producer, spec) except -1:
+    """All that the spec says, but for the layers."""
+    cdef Codec *into
+    cdef int at = 0
+    producer.id = spec.producer
+    producer.audio = spec.kind == "audio"
+    producer.nack = spec.nack
+    producer.remb_bps = spec.remb_bps
+    set_name(&producer.mid, spec.mid)
+    for codec in spec.codecs:
+        if not 0 <= codec.payload_type < 128:
+            raise ValueError(f"payload type {codec.payload_type}")
+        into = &producer.codecs[<int>codec.payload_type]
+        into.kind = _KEYFRAME_CODECS.get(codec.name.upper(), CODEC_OTHER)
+        into.clock_rate = codec.clock_rate
+        set_name(&into.name, codec.name.upper())
+        if codec.rtx_payload_type is not None:
+            if not 0 <= codec.rtx_payload_type < 128:
+                raise ValueError(f"payload type {codec.rtx_payload_type}")
+            producer.rtx_of[<int>codec.rtx_payload_type] = codec.payload_type + 1
+    for identifier, uri in spec.extensions.items():
+        if 0 < identifier < 256:
+            producer.extension[<int>identifier] = _EXTENSION_KINDS.get(uri, EXTENSION_OTHER)
+    known = [(one.ssrc, one.rid, False) for one in spec.ssrcs]
+    known += [(one.rtx_ssrc, one.rid, True) for one in spec.ssrcs if one.rtx_ssrc is not None]
+    producer.known = <Known *>calloc(len(known) + 1, sizeof(Known))
+    if producer.known == NULL:
+        raise MemoryError
+    for ssrc, rid, rtx in known:
+        producer.known[at].ssrc = ssrc
+        producer.known[at].rtx = rtx
+        set_name(&producer.known[at].rid, rid)
+        at += 1
+    producer.known_count = at
+    return 0
+
+
+cdef int producer_add(
+    Engine *engine, Producer *producer, Peer *peer, const Name *rids, int count, double now
+) noexcept nogil:
+    """`producer` is filled but for its places. 0, or NO_ROOM."""
+    cdef int at
+    cdef Name none
+    none.length = 0
+    producer.peer = peer
+    producer.rids = count
+    if enlist(engine, &engine.producers, &engine.all_producers, producer.id, &producer.serial, producer) < 0:
+        producer_free(engine, producer)
+        return NO_ROOM
+    if vector_add(&peer.producers, producer) < 0:
+        producer_close(engine, producer)
+        return NO_ROOM
+    for at in range(max(count, 1)):
+        if producer_add_encoding(engine, producer, &rids[at] if count else &none) == NULL:
+            producer_close(engine, producer)
+            return NO_ROOM
+    timer_add(engine, now + WATCH_S, WATCH, producer.serial)
+    return 0
+
+
+cdef void producer_close(Engine *engine, Producer *producer) noexcept nogil:
+    """End it with its consumers. Its SSRCs may be used again: browsers keep a sender's SSRC for its next track."""
+    cdef Table *routes = &producer.peer.routes
+    cdef uint32_t at = 0
+    cdef Encoding *encoding
+    while producer.consumers.count:
+        consumer_close(engine, <Consumer *>producer.consumers.items[0])
+    while at < routes.size:
+        encoding = route_encoding(routes.slots[at].value)
+        if routes.slots[at].value != NULL and encoding != NULL and encoding.producer == producer:
+            # Another one may move into this place, or past the end to the front.
+            table_remove_at(routes, at)
+            at = 0
+        else:
+            at += 1
+    table_remove(&engine.producers, <uint64_t>producer.id, 0, 0)
+    vector_remove(&engine.all_producers, producer)
+    vector_remove(&producer.peer.producers, producer)
+    producer_free(engine, producer)
+
+
+cdef void producer_free(Engine *engine, Producer *producer) noexcept nogil:
+    """Its consumers are gone already."""
+    cdef int at
+    pending_drop(engine, producer)
+    table_remove(&engine.objects, producer.serial, 0, 0)
+    for at in range(producer.encodings.count):
+        encoding_free(engine, <Encoding *>producer.encodings.items[at])
+    for at in range(producer.retired.count):
+        encoding_free(engine, <Encoding *>producer.retired.items[at])
+    for at in range(producer.plans.count):
+        free(producer.plans.items[at])
+    vector_free(&producer.encodings)
+    vector_free(&producer.retired)
+    vector_free(&producer.plans)
+    vector_free(&producer.consumers)
+    free(producer.known)
+    free(producer)
+
+
+# -- layers
 
 cdef Encoding *producer_encoding(Producer *producer, const Name *rid, int *place) noexcept nogil:
     cdef int at
@@ -22,148 +165,11 @@ cdef Encoding *producer_add_encoding(Engine *engine, Producer *producer, const N
     return encoding
 
 
-# -- which layer an SSRC is: the ladder of sfu.core.media.binder
-
-cdef struct Sight:
-    uint32_t ssrc
-    uint8_t payload_type
-    Name mid
-    Name rid
-
-cdef struct Binding:
-    Producer *producer
-    Name rid
-    bint rtx
-
-
-cdef void name_set(Name *name, const uint8_t *text, int length) noexcept nogil:
-    name.length = length if length <= MAX_NAME else MAX_NAME
-    memcpy(name.text, text, name.length)
-
-
-cdef void look(Peer *peer, const uint8_t *data, const Header *header, Sight *sight) noexcept nogil:
-    """What the first packet of an SSRC shows. An id means the same in every m-line of a bundle (RFC 8843 section 9.4)."""
-    cdef int position = header.extension_start, start = 0, length = 0, identifier, kind, at
-    cdef Name repaired
-    sight.ssrc = header.ssrc
-    sight.payload_type = header.payload_type
-    sight.mid.length = sight.rid.length = repaired.length = 0
-    while True:
-        identifier = extension_next(data, header, &position, &start, &length)
-        if identifier == 0:
-            break
-        kind = EXTENSION_NONE
-        for at in range(peer.producers.count):
-            if (<Producer *>peer.producers.items[at]).extension[identifier] != EXTENSION_NONE:
-                kind = (<Producer *>peer.producers.items[at]).extension[identifier]
-        if kind == EXTENSION_MID:
-            name_set(&sight.mid, data + start, length)
-        elif kind == EXTENSION_RID:
-            name_set(&sight.rid, data + start, length)
-        elif kind == EXTENSION_REPAIRED_RID:
-            name_set(&repaired, data + start, length)
-    if sight.rid.length == 0:
-        sight.rid = repaired
-
-
-cdef inline bint has_rid(Producer *producer, const Name *rid) noexcept nogil:
-    cdef int at
-    for at in range(producer.rids):
-        if same_name(&(<Encoding *>producer.encodings.items[at]).rid, rid):
-            return True
-    return False
-
-
-cdef bint bind_checked(Producer *producer, Sight *sight, const Name *rid, bint rtx, Binding *binding) noexcept nogil:
-    if rtx:
-        if producer.rtx_of[sight.payload_type] == 0:
-            return False
-    elif producer.codecs[sight.payload_type].kind == CODEC_NONE:
-        return False
-    binding.producer = producer
-    binding.rid = rid[0]
-    binding.rtx = rtx
-    return True
-
-
-cdef bint bind_by_rid(Producer *producer, Sight *sight, Binding *binding) noexcept nogil:
-    if sight.rid.length and not has_rid(producer, &sight.rid):
-        return False
-    if sight.rid.length == 0 and producer.rids:
-        # A simulcast track without a RID yet: any guess would show the wrong layer.
-        return False
-    return bind_checked(producer, sight, &sight.rid, producer.rtx_of[sight.payload_type] != 0, binding)
-
-
-cdef bint bind_find(Peer *peer, Sight *sight, Binding *binding) noexcept nogil:
-    cdef Producer *producer
-    cdef Producer *owner = NULL
-    cdef Known *known
-    cdef int at, one, owners = 0
-    for at in range(peer.producers.count):
-        producer = <Producer *>peer.producers.items[at]
-        for one in range(producer.known_count):
-            known = &producer.known[one]
-            if known.ssrc == sight.ssrc:
-                return bind_checked(producer, sight, &known.rid, known.rtx, binding)
-    if sight.mid.length:
-        for at in range(peer.producers.count):
-            producer = <Producer *>peer.producers.items[at]
-            if same_name(&producer.mid, &sight.mid):
-                return bind_by_rid(producer, sight, binding)
-        return False
-    for at in range(peer.producers.count):
-        producer = <Producer *>peer.producers.items[at]
-        if sight.rid.length:
-            if has_rid(producer, &sight.rid):
-                owner = producer
-                owners += 1
-        elif producer.rids == 0 and (producer.codecs[sight.payload_type].kind or producer.rtx_of[sight.payload_type]):
-            owner = producer
-            owners += 1
-    if owners != 1:
-        return False
-    if sight.rid.length:
-        return bind_by_rid(owner, sight, binding)
-    return bind_checked(owner, sight, &sight.rid, owner.rtx_of[sight.payload_type] != 0, binding)
-
-
-cdef inline Encoding *route_encoding(void *route) noexcept nogil:
-    """NULL for an SSRC that was replaced."""
-    if <uintptr_t>route == REPLACED:
-        return NULL
-    return <Encoding *>(<uintptr_t>route & ~<uintptr_t>1)
-
-
-cdef inline bint route_is_rtx(void *route) noexcept nogil:
-    return <uintptr_t>route & 1
-
-
-cdef inline void *route_to(Encoding *encoding, bint rtx) noexcept nogil:
-    return <void *>(<uintptr_t>encoding | (1 if rtx else 0))
-
-
-cdef void *peer_bind(Engine *engine, Peer *peer, const uint8_t *data, const Header *header, double now) noexcept nogil:
-    """Find the layer of an SSRC that is new; its route, or NULL."""
-    cdef Sight sight
-    cdef Binding binding
-    cdef Encoding *encoding
-    cdef void *route
-    look(peer, data, header, &sight)
-    if not bind_find(peer, &sight, &binding):
-        return NULL
-    encoding = producer_bind(engine, binding.producer, &binding.rid, header.ssrc, binding.rtx, now)
-    if encoding == NULL:
-        return NULL
-    route = route_to(encoding, binding.rtx)
-    if table_put(&peer.routes, header.ssrc, 0, 0, route) < 0:
-        return NULL
-    feedback_new_ssrc(engine, peer, now)
-    return route
-
-
-cdef Encoding *producer_bind(Engine *engine, Producer *producer, const Name *rid, uint32_t ssrc, bint rtx, double now) noexcept nogil:
-    """Give an SSRC to a layer. One that begins anew with another SSRC gets a new Encoding, whose numbers start afresh."""
+cdef Encoding *producer_bind(
+    Engine *engine, Producer *producer, const Name *rid, uint32_t ssrc, bint rtx, double now
+) noexcept nogil:
+    """Give an SSRC to a layer. One that starts again with another SSRC gets a new Encoding, with numbers of its own.
+    NULL without memory: then nothing has changed."""
     cdef int place = 0, at
     cdef Peer *peer = producer.peer
     cdef Encoding *encoding = producer_encoding(producer, rid, &place)
@@ -182,7 +188,10 @@ cdef Encoding *producer_bind(Engine *engine, Producer *producer, const Name *rid
     if encoding.bound:
         old = encoding
         encoding = encoding_new(engine, producer, rid, place == 0 or producer.rids == 0)
-        if encoding == NULL or vector_add(&producer.retired, old) < 0:
+        if encoding != NULL and vector_add(&producer.retired, old) < 0:
+            encoding_free(engine, encoding)
+            encoding = NULL
+        if encoding == NULL:
             return NULL
         producer.encodings.items[place] = encoding
         old.bound = False
@@ -200,7 +209,7 @@ cdef Encoding *producer_bind(Engine *engine, Producer *producer, const Name *rid
 
 
 cdef void producer_drop_retired(Engine *engine, Producer *producer) noexcept nogil:
-    """Free the replaced encodings that nobody needs any more, and the oldest one when too many are left."""
+    """Free the replaced encodings that are not needed any more, and the oldest one when too many are left."""
     cdef int at = 0
     pending_deliver_all(engine, producer)
     while at < producer.retired.count:
@@ -214,15 +223,14 @@ cdef void producer_drop_retired(Engine *engine, Producer *producer) noexcept nog
 
 cdef bint encoding_needed(Producer *producer, Encoding *encoding) noexcept nogil:
     """Whether a consumer may still be asked for its packets."""
-    cdef int at, back
+    cdef int at
     cdef Consumer *consumer
     for at in range(producer.consumers.count):
         consumer = <Consumer *>producer.consumers.items[at]
         if consumer.source == encoding or consumer.target == encoding or consumer.newest.encoding == encoding:
             return True
-        for back in range(consumer.span_count):
-            if span_at(consumer, back).source == encoding:
-                return True
+        if span_uses(&consumer.spans, encoding):
+            return True
     return False
 
 
@@ -234,42 +242,8 @@ cdef void encoding_retire(Engine *engine, Producer *producer, Encoding *encoding
     encoding_free(engine, encoding)
 
 
-# -- layers
-
-cdef Encoding *producer_target(Producer *producer, bint prefers, const Name *preferred) noexcept nogil:
-    """The layer that a consumer with this preference should get: the ladder of sfu.core.media.layers; NULL while none flows."""
-    cdef int at, count = producer.encodings.count, wanted = -1
-    cdef Encoding *encoding
-    cdef bint any_media = False
-    cdef double newest = 0.0
-    if count == 1:
-        return <Encoding *>producer.encodings.items[0]
-    for at in range(count):
-        encoding = <Encoding *>producer.encodings.items[at]
-        if encoding.has_media and (not any_media or encoding.last_media > newest):
-            newest = encoding.last_media
-            any_media = True
-        if prefers and same_name(&encoding.rid, preferred):
-            wanted = at
-    if not any_media:
-        return NULL
-    if wanted < 0:
-        wanted = count - 1
-    for at in range(wanted, -1, -1):
-        if layer_flows(<Encoding *>producer.encodings.items[at], newest):
-            return <Encoding *>producer.encodings.items[at]
-    for at in range(wanted + 1, count):
-        if layer_flows(<Encoding *>producer.encodings.items[at], newest):
-            return <Encoding *>producer.encodings.items[at]
-    return NULL
-
-
-cdef inline bint layer_flows(Encoding *encoding, double newest) noexcept nogil:
-    return encoding.has_media and newest - encoding.last_media < 0.5
-
-
 cdef void producer_request_keyframes(Engine *engine, Producer *producer, double now) noexcept nogil:
-    """Of each layer in use, or of all where nobody has one yet."""
+    """Of each layer in use, or of all where no consumer has one yet."""
     cdef int at, before
     cdef bint any_target = False, repeated
     cdef Encoding *target
@@ -290,7 +264,9 @@ cdef void producer_request_keyframes(Engine *engine, Producer *producer, double 
 
 # -- media
 
-cdef void producer_deliver(Engine *engine, Producer *producer, Encoding *encoding, Packet *packet, double now) noexcept nogil:
+cdef void producer_deliver(
+    Engine *engine, Producer *producer, Encoding *encoding, Packet *packet, double now
+) noexcept nogil:
     cdef int at
     producer.has_media = True
     producer.last_media = now
@@ -340,28 +316,27 @@ cdef void producer_bye(Engine *engine, Peer *peer, uint32_t ssrc) noexcept nogil
 
 cdef double producer_watch(Engine *engine, Producer *producer, double now) noexcept nogil:
     cdef int at
-    if producer.flowing and not producer.silent and producer.has_media and now - producer.last_media >= 3.0:
+    if producer.flowing and not producer.silent and producer.has_media and now - producer.last_media >= SILENT_AFTER_S:
         producer.silent = True
         event_add(engine, PRODUCER_SILENT, producer.id)
     for at in range(producer.consumers.count):
         consumer_choose(engine, <Consumer *>producer.consumers.items[at], now, True)
-    return now + 0.2
+    return now + WATCH_S
 
 
-cdef void producer_free(Engine *engine, Producer *producer) noexcept nogil:
-    """Its consumers are gone already."""
+# -- consumers
+
+cdef Plan *producer_plan(Producer *producer, const Plan *wanted) noexcept nogil:
+    """The one plan for all consumers that negotiated the same ids."""
     cdef int at
-    pending_drop(engine, producer)
-    table_remove(&engine.objects, producer.serial, 0, 0)
-    for at in range(producer.encodings.count):
-        encoding_free(engine, <Encoding *>producer.encodings.items[at])
-    for at in range(producer.retired.count):
-        encoding_free(engine, <Encoding *>producer.retired.items[at])
+    cdef Plan *plan
     for at in range(producer.plans.count):
-        free(producer.plans.items[at])
-    vector_free(&producer.encodings)
-    vector_free(&producer.retired)
-    vector_free(&producer.plans)
-    vector_free(&producer.consumers)
-    free(producer.known)
-    free(producer)
+        plan = <Plan *>producer.plans.items[at]
+        if memcmp(plan, wanted, sizeof(Plan)) == 0:
+            return plan
+    plan = <Plan *>malloc(sizeof(Plan))
+    if plan == NULL or vector_add(&producer.plans, plan) < 0:
+        free(plan)
+        return NULL
+    plan[0] = wanted[0]
+    return plan

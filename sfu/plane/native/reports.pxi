@@ -1,4 +1,48 @@
-# Arrival statistics, the publisher's clock, missing packets, key frame requests: sfu.core in C.
+# What receiver and sender reports are made of: arrival statistics, the publisher's clock, round trips (RFC 3550).
+
+from sfu.core.media import reports
+
+cpdef enum:
+    KEPT_REPORTS = 4
+
+cdef int64_t NTP_UNIT = reports.NTP_UNIT
+cdef double JITTER_SHARE = reports.JITTER_SHARE
+cdef double RTT_RISE = reports.RTT_RISE
+cdef double MAX_EXTRAPOLATION_S = reports.MAX_EXTRAPOLATION_S
+
+cdef struct Stats:
+    bint on
+    uint32_t ssrc
+    int clock_rate
+    int64_t base
+    int64_t highest
+    int64_t received
+    int64_t octets
+    double jitter
+    bint has_transit
+    double transit
+    int64_t expected_prior
+    int64_t received_prior
+    uint32_t last_sr
+    double last_sr_at
+
+cdef struct Clock:
+    bint on
+    uint64_t ntp
+    uint32_t timestamp
+    int rate
+    double at
+
+cdef struct RoundTrip:
+    uint32_t ntp[KEPT_REPORTS]
+    double at[KEPT_REPORTS]
+    int reports
+    bint known
+    double rtt_s
+    double least_s              # without the path's jitter
+
+
+# -- arrival statistics
 
 cdef void stats_begin(Stats *stats, uint32_t ssrc, int clock_rate, uint16_t sequence) noexcept nogil:
     memset(stats, 0, sizeof(Stats))
@@ -20,9 +64,9 @@ cdef void stats_count(Stats *stats, int64_t index, uint32_t timestamp, int size,
         stats.highest = index
         transit = now * stats.clock_rate - timestamp
         if stats.has_transit:
-            difference = transit - stats.transit + 2147483648.0
-            difference = fabs(difference - floor(difference / 4294967296.0) * 4294967296.0 - 2147483648.0)
-            stats.jitter += (difference - stats.jitter) / 16.0
+            difference = transit - stats.transit + <double>0x80000000u
+            difference -= floor(difference / <double>0x100000000) * <double>0x100000000
+            stats.jitter += (fabs(difference - <double>0x80000000u) - stats.jitter) * JITTER_SHARE
         stats.transit = transit
         stats.has_transit = True
     elif index < stats.base:
@@ -54,12 +98,14 @@ cdef void stats_block(Stats *stats, double now, uint8_t *out) noexcept nogil:
     write32(out + 20, <uint32_t>delay)
 
 
+# -- the publisher's clock
+
 cdef bint clock_at(Clock *clock, double now, uint64_t *ntp, uint32_t *timestamp) noexcept nogil:
     """This moment by the publisher's clock; False when its last report is older than 30 s."""
     cdef double elapsed = now - clock.at
-    if not clock.on or elapsed > 30.0:
+    if not clock.on or elapsed > MAX_EXTRAPOLATION_S:
         return False
-    ntp[0] = clock.ntp + <uint64_t>(<int64_t>(elapsed * 4294967296.0))
+    ntp[0] = clock.ntp + <uint64_t>(<int64_t>(elapsed * NTP_UNIT))
     timestamp[0] = clock.timestamp + <uint32_t>(<int64_t>(elapsed * clock.rate))
     return True
 
@@ -72,127 +118,32 @@ cdef inline int128_t divided(int128_t value, int128_t by) noexcept nogil:
 
 cdef uint32_t clock_align(Clock *old, Clock *new, uint32_t timestamp) noexcept nogil:
     """A timestamp of the new layer on the old layer's clock, as their sender reports pair them."""
-    cdef int128_t unit = <int128_t>1 << 32
-    cdef int128_t ntp = <int128_t>new.ntp + divided(<int128_t>timestamp_delta(timestamp, new.timestamp) * unit, new.rate)
+    cdef int128_t unit = NTP_UNIT
+    cdef int128_t since = timestamp_delta(timestamp, new.timestamp)
+    cdef int128_t ntp = <int128_t>new.ntp + divided(since * unit, new.rate)
     cdef int128_t moved = divided((ntp - <int128_t>old.ntp) * old.rate + unit / 2, unit)
     return <uint32_t>(<int128_t>old.timestamp + moved)
 
 
-# -- missing packets
+# -- the round trip to a receiver
 
-cdef bint missing_gap(Missing *missing, int64_t first, int64_t end, double now) noexcept nogil:
-    """Packets `first` .. `end - 1` were skipped. False when that is too much to ask for."""
-    cdef int64_t index
-    if end - first + missing.count > MAX_MISSING:
-        missing.count = 0
-        return False
-    if missing.open == NULL:
-        missing.open = <Wanted *>malloc(MAX_MISSING * sizeof(Wanted))
-        if missing.open == NULL:
-            return False
-    for index in range(first, end):
-        missing.open[missing.count] = Wanted(index, 0, now + missing.reorder_s, now, now)
-        missing.count += 1
-    return True
+cdef void round_trip_report_sent(RoundTrip *trip, uint64_t ntp, double now) noexcept nogil:
+    cdef int slot = trip.reports % KEPT_REPORTS
+    trip.ntp[slot] = <uint32_t>(ntp >> 16)
+    trip.at[slot] = now
+    trip.reports += 1
 
 
-cdef int missing_find(Missing *missing, int64_t index) noexcept nogil:
-    cdef int at
-    for at in range(missing.count):
-        if missing.open[at].index == index:
-            return at
-    return -1
-
-
-cdef void missing_answered(Missing *missing, Wanted *wanted, double now) noexcept nogil:
-    """What the time of an answer teaches; one to a later try, only when there is no other."""
-    cdef double took_s
-    if wanted.tries == 1:
-        missing.doubts = 0
-    elif not missing.doubted or wanted.asked_at != missing.doubted_at:
-        missing.doubted = True
-        missing.doubted_at = wanted.asked_at
-        missing.doubts = min(missing.doubts + 1, 6)
-    else:
-        return
-    if wanted.tries == 1 or missing.doubts == 6:
-        took_s = fmin(now - wanted.asked_at, 0.4)
-        missing.answer_s = took_s if missing.answer_s == 0.0 else missing.answer_s + (took_s - missing.answer_s) * 0.125
-
-
-cdef void missing_arrived(Missing *missing, int64_t index, bint original, double now) noexcept nogil:
-    """A packet came. `original`: it can't be the answer to our asking."""
-    cdef int at = missing_find(missing, index)
-    cdef double late_s = 0.0
-    if at < 0:
-        return
-    if not original and missing.open[at].tries > 0:
-        missing_answered(missing, &missing.open[at], now)
-    if original or missing.open[at].tries == 0:
-        late_s = now - missing.open[at].missed_at
-    if late_s > missing.reorder_s:
-        missing.reorder_s = fmin(late_s * 1.25, 0.04)
-    else:
-        missing.reorder_s -= missing.reorder_s * (1.0 / 128)
-    memmove(&missing.open[at], &missing.open[at + 1], (missing.count - at - 1) * sizeof(Wanted))
-    missing.count -= 1
-
-
-cdef void missing_forget_before(Missing *missing, int64_t index) noexcept nogil:
-    cdef int at = 0
-    while at < missing.count and missing.open[at].index < index:
-        at += 1
-    if at:
-        memmove(missing.open, &missing.open[at], (missing.count - at) * sizeof(Wanted))
-        missing.count -= at
-
-
-cdef int missing_due(Missing *missing, double now, uint16_t *sequences) noexcept nogil:
-    """The numbers to ask for now, in order; of those tried often enough the answer is waited for, and then no more."""
-    cdef int at, kept = 0, asking = 0
-    cdef Wanted *wanted
-    cdef double step_s
-    for at in range(missing.count):
-        wanted = &missing.open[at]
-        if wanted.next_at <= now:
-            if wanted.tries >= MAX_TRIES:
-                wanted.next_at = wanted.asked_at + 2.5
-                if wanted.next_at > now:
-                    missing.open[kept] = wanted[0]
-                    kept += 1
-                continue
-            if wanted.tries == 0:
-                missing.asked += 1
-                wanted.asked_at = now
-            step_s = 0.04 if missing.answer_s == 0.0 else fmax(missing.answer_s * 1.5, 0.02)
-            wanted.next_at = now + fmax(fmin(step_s * pow(1.5, wanted.tries), 0.2), step_s)
-            wanted.tries += 1
-            sequences[asking] = <uint16_t>wanted.index
-            asking += 1
-        missing.open[kept] = wanted[0]
-        kept += 1
-    missing.count = kept
-    return asking
-
-
-# -- key frame requests
-
-cdef inline double keyframes_next(Keyframes *requests, double now) noexcept nogil:
-    return requests.sent_at + requests.interval_s if requests.sent else now
-
-
-cdef bint keyframes_due(Keyframes *requests, double now) noexcept nogil:
-    """True when a PLI is to be sent now; it counts as sent then."""
-    if now - requests.asked_at > 1.5:
-        requests.wanted = False
-    if not requests.wanted or now < keyframes_next(requests, now):
-        return False
-    requests.sent = True
-    requests.sent_at = now
-    return True
-
-
-cdef inline bint keyframes_request(Keyframes *requests, double now) noexcept nogil:
-    requests.wanted = True
-    requests.asked_at = now
-    return keyframes_due(requests, now)
+cdef void round_trip_echoed(RoundTrip *trip, uint32_t last_sr, uint32_t delay_since_sr, double now) noexcept nogil:
+    """Of several reports with one NTP time the newest is meant."""
+    cdef int back, at
+    for back in range(1, min(trip.reports, <int>KEPT_REPORTS) + 1):
+        at = (trip.reports - back) % KEPT_REPORTS
+        if trip.ntp[at] == last_sr:
+            trip.rtt_s = fmax(0.0, now - trip.at[at] - delay_since_sr / 65536.0)
+            if not trip.known or trip.rtt_s < trip.least_s:
+                trip.least_s = trip.rtt_s
+            else:
+                trip.least_s += (trip.rtt_s - trip.least_s) * RTT_RISE
+            trip.known = True
+            return

@@ -33,8 +33,8 @@ cdef extern from *:
     int errno
     int EAGAIN, EINTR, ENOBUFS, EWOULDBLOCK, ECONNREFUSED, EINVAL, EIO, EMSGSIZE, ENOMEM
     int AF_INET, AF_INET6, SOL_SOCKET, SOL_UDP, UDP_SEGMENT, SO_TIMESTAMPNS, SCM_TIMESTAMPNS
-    int MSG_DONTWAIT, MSG_NOSIGNAL, MSG_TRUNC, EFD_NONBLOCK, EFD_CLOEXEC, POLLIN, POLLOUT, CLOCK_MONOTONIC, CLOCK_REALTIME
-    int CLOCK_THREAD_CPUTIME_ID
+    int MSG_DONTWAIT, MSG_NOSIGNAL, MSG_TRUNC, EFD_NONBLOCK, EFD_CLOEXEC, POLLIN, POLLOUT
+    int CLOCK_MONOTONIC, CLOCK_REALTIME
 
     ctypedef unsigned int socklen_t
     struct timespec:
@@ -109,7 +109,9 @@ cdef extern from *:
     int pthread_mutex_lock(pthread_mutex_t *mutex) noexcept nogil
     int pthread_mutex_unlock(pthread_mutex_t *mutex) noexcept nogil
     int pthread_mutex_destroy(pthread_mutex_t *mutex) noexcept nogil
-    int pthread_create(pthread_t *thread, void *attributes, void *(*run)(void *) noexcept nogil, void *argument) noexcept nogil
+    int pthread_create(
+        pthread_t *thread, void *attributes, void *(*run)(void *) noexcept nogil, void *argument
+    ) noexcept nogil
     int pthread_join(pthread_t thread, void **result) noexcept nogil
 
 

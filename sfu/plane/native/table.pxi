@@ -68,8 +68,8 @@ cdef void table_place(Table *table, uint64_t a, uint64_t b, uint64_t c, void *va
 
 
 cdef int table_put(Table *table, uint64_t a, uint64_t b, uint64_t c, void *value) noexcept nogil:
-    """0, or -1 without memory."""
-    if (table.count + 1) * 4 > table.size * 3 and table_grow(table) < 0:
+    """0, or -1 without memory, which a key that is there already does not need."""
+    if (table.count + 1) * 4 > table.size * 3 and table_get(table, a, b, c) == NULL and table_grow(table) < 0:
         return -1
     table_place(table, a, b, c, value)
     return 0

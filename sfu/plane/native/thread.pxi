@@ -3,12 +3,15 @@
 # One mutex guards the model. The thread holds it for one datagram or one slice of a flush at a time, and never while it
 # waits or sends: a batch that is being sent holds copies of addresses and bytes, so a peer may vanish in the middle.
 
+from shared.rtc import demux
+
 cdef enum:
     RECEIVED = 64               # datagrams per recvmmsg
     RECEIVE_ROOM = 2048
     RECEIVE_CONTROL = 64
     SLICE = 64                  # datagrams made before they are sent: about 80 KB, a part of a core's own cache
 
+cdef unsigned int MAX_DATAGRAM = demux.MAX_DATAGRAM
 cdef double TICK_S = 0.001      # how long video waits at most for the rest of its frame
 
 cdef struct Receiver:
@@ -21,7 +24,9 @@ cdef struct Receiver:
 
 # -- packets that wait for the tick
 
-cdef void pending_add(Engine *engine, Producer *producer, Encoding *encoding, Packet *packet, double now) noexcept nogil:
+cdef void pending_add(
+    Engine *engine, Producer *producer, Encoding *encoding, Packet *packet, double now
+) noexcept nogil:
     """Keep a packet until the tick, or until its frame is whole."""
     if producer.pending_count == MAX_PENDING:
         pending_deliver_all(engine, producer)
@@ -54,7 +59,7 @@ cdef bint pending_serve(Engine *engine, Producer *producer, double now, int most
     while producer.served < producer.consumers.count:
         consumer = <Consumer *>producer.consumers.items[producer.served]
         producer.served += 1
-        # Who joins or leaves between two slices sets `served` back to 0.
+        # A consumer that joins or leaves between two slices sets `served` back to 0.
         if consumer.flushed == producer.flush:
             continue
         consumer.flushed = producer.flush
@@ -93,7 +98,8 @@ cdef void pending_deliver_all(Engine *engine, Producer *producer) noexcept nogil
 cdef void flush_pending(Engine *engine) noexcept nogil:
     """Forward what waits, consumer by consumer, so that a consumer's packets stand together.
 
-    Lets the lock go to send each slice, and looks at the socket in between: audio does not wait for a burst of video."""
+    Releases the lock to send each slice, and looks at the socket in between: audio does not wait for a burst of
+    video."""
     cdef Producer *producer
     cdef double now = monotonic()
     cdef int at = 0
@@ -175,12 +181,16 @@ cdef void plane_receive(Engine *engine, Receiver *receiver) noexcept nogil:
         address_read(&receiver.addresses[at], &source)
         pthread_mutex_lock(&engine.mutex)
         engine.received_ns = received_at(&receiver.messages[at].msg_hdr)
-        plane_datagram(engine, data, receiver.messages[at].msg_len, receiver.messages[at].msg_hdr.msg_flags, &source, now)
+        plane_datagram(
+            engine, data, receiver.messages[at].msg_len, receiver.messages[at].msg_hdr.msg_flags, &source, now
+        )
         engine.received_ns = 0
         pthread_mutex_unlock(&engine.mutex)
 
 
-cdef inline void plane_datagram(Engine *engine, uint8_t *data, unsigned int length, int flags, const Address *source, double now) noexcept nogil:
+cdef inline void plane_datagram(
+    Engine *engine, uint8_t *data, unsigned int length, int flags, const Address *source, double now
+) noexcept nogil:
     """Sort by the first byte (RFC 7983 section 7)."""
     if length < 12 or length > MAX_DATAGRAM or flags & MSG_TRUNC:
         engine.totals.drops[UNREADABLE] += 1
@@ -226,9 +236,10 @@ cdef void plane_wait(Engine *engine) noexcept nogil:
 
 
 cdef void go_first() noexcept nogil:
-    """Before Python's threads, where we may: a handshake or a look at the tables takes them a millisecond, and the plane
-    seldom more than that. Five steps are three times the weight: even a plane that needs the whole core leaves Python a
-    quarter of it, to answer checks and to drain. A real-time priority would leave nothing. 0 is this thread, to Linux."""
+    """Before Python's threads, where that is allowed: a handshake or a look at the tables takes them a millisecond, and
+    the plane seldom more than that. Five steps are three times the weight: even a plane that needs the whole core
+    leaves Python a quarter of it, to answer checks and to drain. A real-time priority would leave nothing. 0 is this
+    thread, to Linux."""
     setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) - 5)
 
 

@@ -1,4 +1,14 @@
-# Things to do at a time: a heap ordered by time, then by when they were added, as sfu.plane.timers.
+# Things to do at a time: a heap ordered by time, then by when they were added.
+
+cdef enum:  # TimerKind
+    WATCH, RETRY_NACK, RETRY_KEYFRAME, SENDER_REPORT, RECEIVER_REPORT, EARLY_REPORT, TRANSPORT_FEEDBACK
+
+cdef struct Timer:
+    double when
+    uint64_t order
+    int kind
+    uint64_t subject            # serial of its object; nothing happens when that is gone
+
 
 cdef inline bint timer_before(Timer *a, Timer *b) noexcept nogil:
     return a.when < b.when or (a.when == b.when and a.order < b.order)

@@ -661,6 +661,21 @@ def test_ssrc_towards_a_peer_is_never_used_twice_under_the_same_keys(rig: Rig) -
         rig.plane.consume(again, now=rig.now)
 
 
+def test_an_ssrc_of_a_refused_consumer_is_not_used_up(rig: Rig) -> None:
+    rig.consume(1, 2, 1)
+
+    def spec(ssrc: int, rtx_ssrc: int) -> ConsumerSpec:
+        return ConsumerSpec(
+            consumer=2, peer=2, producer=1, ssrc=ssrc, payload_type=100, codec="VP8", rtx_ssrc=rtx_ssrc,
+            rtx_payload_type=101,
+        )  # fmt: skip
+
+    for refused in (spec(7, 6001), spec(7, 7)):
+        with pytest.raises(ValueError, match="SSRC"):
+            rig.plane.consume(refused, now=rig.now)
+    assert rig.plane.consume(spec(7, 8), now=rig.now)
+
+
 def test_closed_consumer_gets_no_feedback_any_more(rig: Rig) -> None:
     rig.consume(1, 2, 1)
     frame(rig, 0, key=True)

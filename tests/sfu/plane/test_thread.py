@@ -20,11 +20,11 @@ from bench.stats import resident_bytes
 from sfu.config import SfuConfig
 from sfu.plane import symbols
 from sfu.plane.api import (
-    Codec,
     ConsumerFlowing,
     ConsumerSpec,
     Event,
     PeerHeard,
+    ProducerCodec,
     ProducerFlowing,
     ProducerSpec,
     SocketPlane,
@@ -39,7 +39,7 @@ from shared.rtc.srtp import SrtpKeys, SrtpProfile, SrtpSession
 from tests.fakes.needed import need
 from tests.fakes.plane_rig import LENGTHS, vp8_payload
 
-VP8 = Codec(payload_type=96, name="VP8", clock_rate=90_000, rtx_payload_type=97)
+VP8 = ProducerCodec(payload_type=96, name="VP8", clock_rate=90_000, rtx_payload_type=97)
 WITHIN_S = 20.0
 
 

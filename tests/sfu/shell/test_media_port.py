@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from sfu.core.ice_lite import IceDrop
-from sfu.plane.api import Codec, ConsumerFlowing, ConsumerSpec, Event, ProducerFlowing, ProducerSpec
+from sfu.plane.api import ConsumerFlowing, ConsumerSpec, Event, ProducerCodec, ProducerFlowing, ProducerSpec
 from sfu.plane.choice import PlaneKind, make_plane
 from sfu.shell.media_metrics import MediaCollector
 from sfu.shell.peer import PeerEnd, PeerTransport
@@ -23,7 +23,7 @@ from shared.rtc.srtp import SrtpProfile
 from tests.fakes.plane_rig import vp8_payload
 from tests.fakes.rtc_peer import RtcPeer, until
 
-VP8 = Codec(payload_type=96, name="VP8", clock_rate=90_000, rtx_payload_type=97)
+VP8 = ProducerCodec(payload_type=96, name="VP8", clock_rate=90_000, rtx_payload_type=97)
 CM_ONLY = (SrtpProfile.AES128_CM_SHA1_80,)
 
 

@@ -7,7 +7,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfu.core.media.arrivals import LATEST_S, MANY, MAX_RECEIVED, SOON_S, WINDOW, Arrivals, Report
+from sfu.core.media.arrivals import LATEST_S, MANY, MAX_RECEIVED, SOON_S, WINDOW, ArrivalReport, Arrivals
 from shared.rtc.transport_cc import build
 
 
@@ -36,9 +36,9 @@ def test_few_packets_wait_for_the_latest_moment_and_many_go_sooner() -> None:
 def test_losses_are_told_between_what_came_and_nothing_twice() -> None:
     arrivals = Arrivals()
     note(arrivals, 65534, 65535, 2)
-    assert arrivals.take() == [Report(65534, (4000, 4000, None, None, 4000))]
+    assert arrivals.take() == [ArrivalReport(65534, (4000, 4000, None, None, 4000))]
     note(arrivals, 4, at=2.0)
-    assert arrivals.take() == [Report(3, (None, 8000))]
+    assert arrivals.take() == [ArrivalReport(3, (None, 8000))]
     assert arrivals.take() == []
 
 
@@ -47,7 +47,7 @@ def test_a_late_packet_is_told_again_with_what_came_since() -> None:
     note(arrivals, 1, 3, 4)
     arrivals.take()
     note(arrivals, 2, at=2.0)
-    assert arrivals.take() == [Report(2, (8000, 4000, 4000))]
+    assert arrivals.take() == [ArrivalReport(2, (8000, 4000, 4000))]
 
 
 def test_repeats_are_ignored() -> None:
@@ -63,20 +63,20 @@ def test_a_number_far_ahead_begins_anew_and_one_far_behind_is_ignored() -> None:
     note(arrivals, 100, 101)
     assert note(arrivals, 101 + WINDOW) == [True]
     assert note(arrivals, 101) == [False]
-    assert arrivals.take() == [Report(101 + WINDOW, (4000,))]
+    assert arrivals.take() == [ArrivalReport(101 + WINDOW, (4000,))]
 
 
 def test_a_gap_inside_the_window_is_told_whole() -> None:
     arrivals = Arrivals()
     note(arrivals, 0, WINDOW - 1)
-    assert arrivals.take() == [Report(0, (4000, *[None] * (WINDOW - 2), 4000))]
+    assert arrivals.take() == [ArrivalReport(0, (4000, *[None] * (WINDOW - 2), 4000))]
 
 
 def test_a_pause_too_long_for_one_step_begins_another_report() -> None:
     arrivals = Arrivals()
     note(arrivals, 0, 1, at=1.0)
     note(arrivals, 3, at=20.0)
-    assert arrivals.take() == [Report(0, (4000, 4000)), Report(2, (None, 80_000))]
+    assert arrivals.take() == [ArrivalReport(0, (4000, 4000)), ArrivalReport(2, (None, 80_000))]
 
 
 def test_many_arrivals_are_several_reports_that_fit_datagrams() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sfu.core.media.binder import Binding, BindReason, Candidate, Sight, bind
+from sfu.core.media.binder import BindCandidate, Binding, BindReason, Sight, bind
 
 
 def candidate(
@@ -15,8 +15,8 @@ def candidate(
     media: tuple[int, ...] = (96,),
     rtx: tuple[int, ...] = (97,),
     ssrcs: dict[int, tuple[str, bool]] | None = None,
-) -> Candidate:
-    return Candidate(
+) -> BindCandidate:
+    return BindCandidate(
         producer=producer,
         mid=mid,
         rids=rids,
@@ -69,5 +69,5 @@ SCREEN = candidate(4, "3", media=(98,), rtx=(99,))
         (Sight(ssrc=9, payload_type=96), [], Binding(None, "", False, BindReason.AMBIGUOUS)),
     ],
 )
-def test_ladder(sight: Sight, candidates: list[Candidate], expected: Binding) -> None:
+def test_ladder(sight: Sight, candidates: list[BindCandidate], expected: Binding) -> None:
     assert bind(sight, candidates) == expected

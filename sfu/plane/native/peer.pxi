@@ -1,0 +1,194 @@
+# One peer: its keys, its address, and what it sends and gets.
+
+from sfu.plane import peer
+
+cdef uint32_t MAX_SSRCS = peer.MAX_SSRCS
+
+cdef struct Peer:
+    int64_t id
+    uint64_t serial
+    bint keyed
+    Srtp keys
+    bint placed
+    Address address
+    Table streams               # SSRC -> RxStream
+    Table routes                # SSRC -> Encoding, tagged; see entry.pxi
+    Table by_ssrc               # SSRC -> Consumer
+    Vector producers
+    Vector consumers
+    bint heard
+    double last_heard
+    bint reporting
+    bint report_pending
+    bint reference_answered
+    double reference_answered_at
+    uint8_t transport_cc        # id of the transport-wide sequence number in what it sends, 0: none
+    Arrivals *arrivals
+    bint feedback_timer
+    int64_t feedbacks_sent
+    Delivery delivery
+    bint follows_delivery
+    int64_t packets_in
+    int64_t bytes_in
+    int64_t packets_out
+    int64_t bytes_out
+    int destination             # in the batch `batch_serial`
+    uint64_t batch_serial
+
+
+cdef int peer_add(Engine *engine, int64_t id) noexcept nogil:
+    cdef Peer *peer = <Peer *>calloc(1, sizeof(Peer))
+    if peer == NULL:
+        return -1
+    peer.id = id
+    if enlist(engine, &engine.peers, &engine.all_peers, id, &peer.serial, peer) < 0:
+        free(peer)
+        return -1
+    return 0
+
+
+cdef void peer_remove(Engine *engine, Peer *peer) noexcept nogil:
+    while peer.producers.count:
+        producer_close(engine, <Producer *>peer.producers.items[0])
+    while peer.consumers.count:
+        consumer_close(engine, <Consumer *>peer.consumers.items[0])
+    if peer.placed:
+        table_remove(&engine.addresses, peer.address.high, peer.address.low, peer.address.port)
+    table_remove(&engine.objects, peer.serial, 0, 0)
+    table_remove(&engine.peers, <uint64_t>peer.id, 0, 0)
+    vector_remove(&engine.all_peers, peer)
+    peer_forget_keys(engine, peer)
+    table_free(&peer.routes)
+    table_free(&peer.by_ssrc)
+    free(peer.arrivals)
+    free(peer.delivery.ring)
+    vector_free(&peer.producers)
+    vector_free(&peer.consumers)
+    free(peer)
+
+
+cdef void peer_forget_keys(Engine *engine, Peer *peer) noexcept nogil:
+    """With all that was received under them. What owns libsrtp's sessions is let go of once no peer names them."""
+    cdef uint32_t at
+    cdef void *session = srtp_close(&peer.keys)
+    if session != NULL:
+        # Without memory it is never let go of: a leak, but nothing dangles.
+        vector_add(&engine.old_sessions, session)
+    peer.keyed = False
+    for at in range(peer.streams.size):
+        free(peer.streams.slots[at].value)
+    table_free(&peer.streams)
+
+
+cdef int peer_set_keys(Engine *engine, Peer *peer, const NewKeys *given, double now) noexcept nogil:
+    """A second call replaces the keys. 0, or NO_ROOM."""
+    cdef int at, failed = 0
+    cdef Consumer *consumer
+    peer_forget_keys(engine, peer)
+    if peer.arrivals != NULL:
+        # A new association starts its numbers again.
+        memset(peer.arrivals, 0, sizeof(Arrivals))
+    if given.session != NULL:
+        peer.keys.srtp_rx = given.srtp_rx
+        peer.keys.srtp_tx = given.srtp_tx
+        peer.keys.session = given.session
+    else:
+        failed = srtp_set_gcm(&peer.keys, given.rx, given.tx, given.length, given.rx_salt, given.tx_salt)
+    peer.keyed = failed == 0
+    for at in range(peer.consumers.count):
+        # The receiver's rollover counters begin at 0 with the keys.
+        consumer = <Consumer *>peer.consumers.items[at]
+        consumer.cycle = consumer.highest_out >> 16
+        consumer.rtx_cycle = consumer.rtx_index >> 16
+    peer_refresh(engine, peer, now)
+    return NO_ROOM if failed else 0
+
+
+cdef void peer_set_address(Engine *engine, Peer *peer, const Address *address, double now) noexcept nogil:
+    cdef Peer *previous
+    if peer.placed and same_address(&peer.address, address):
+        return
+    if peer.placed:
+        table_remove(&engine.addresses, peer.address.high, peer.address.low, peer.address.port)
+    previous = <Peer *>table_get(&engine.addresses, address.high, address.low, address.port)
+    if previous != NULL:
+        previous.placed = False
+        peer_refresh(engine, previous, now)
+    peer.address = address[0]
+    peer.placed = table_put(&engine.addresses, address.high, address.low, address.port, peer) == 0
+    peer_refresh(engine, peer, now)
+
+
+cdef void peer_refresh(Engine *engine, Peer *peer, double now) noexcept nogil:
+    """Whether media can be sent to the peer may have changed."""
+    cdef int at
+    for at in range(peer.consumers.count):
+        consumer_choose(engine, <Consumer *>peer.consumers.items[at], now, True)
+
+
+cdef inline bint peer_ready(Peer *peer) noexcept nogil:
+    return peer.keyed and peer.placed
+
+
+# -- datagrams
+
+cdef int peer_unprotect(
+    Engine *engine, Peer *peer, uint8_t *data, int length, uint32_t ssrc, bint rtcp
+) noexcept nogil:
+    """Decrypt in place: the plain length, or -1 when it was dropped and counted. `length` is at least 12."""
+    cdef RxStream fresh
+    cdef int64_t delta = 0
+    cdef uint32_t index = 0
+    cdef int plain = -1
+    if not peer.keyed:
+        engine.totals.drops[NO_KEYS] += 1
+        return -1
+    cdef RxStream *stream = <RxStream *>table_get(&peer.streams, ssrc, 0, 0)
+    if stream == NULL:
+        if peer.streams.count >= MAX_SSRCS:
+            engine.totals.drops[TOO_MANY_SSRCS] += 1
+            return -1
+        memset(&fresh, 0, sizeof(RxStream))
+        stream = &fresh
+    if length > MAX_PROTECTED:
+        plain = -1
+    elif peer.keys.direct:
+        if rtcp:
+            plain = gcm_unprotect_rtcp(&peer.keys, stream, data, length, ssrc, &index)
+        else:
+            plain = gcm_unprotect_rtp(&peer.keys, stream, data, length, ssrc, &delta)
+    else:
+        plain = length
+        if (crypto.unprotect_rtcp if rtcp else crypto.unprotect)(peer.keys.srtp_rx, data, &plain):
+            plain = -1
+    if plain < 0:
+        engine.totals.drops[NOT_AUTHENTIC] += 1
+        return -1
+    # Only what is authentic makes the plane remember an SSRC.
+    if stream == &fresh:
+        stream = <RxStream *>calloc(1, sizeof(RxStream))
+        if stream == NULL or table_put(&peer.streams, ssrc, 0, 0, stream) < 0:
+            free(stream)
+            engine.totals.drops[NO_MEMORY] += 1
+            return -1
+    if peer.keys.direct:
+        if rtcp:
+            rtcp_add(stream, index)
+        else:
+            replay_add(stream, delta)
+    peer.packets_in += 1
+    peer.bytes_in += length
+    return plain
+
+
+cdef void peer_send_rtcp(Engine *engine, Peer *peer, const uint8_t *compound, int length) noexcept nogil:
+    cdef uint8_t *out
+    cdef int written
+    if not peer_ready(peer):
+        return
+    out = out_reserve(engine)
+    written = srtp_protect_rtcp(&peer.keys, out, compound, length) if out != NULL else -1
+    if written < 0:
+        engine.totals.drops[NOT_SENT] += 1
+        return
+    out_commit(engine, peer, written, 0)
