@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from sfu.plane.api import PlaneTotals
+from sfu.plane.api import PlaneTotals, SocketPlane
 from sfu.shell.udp import MediaPort
 
 _TOTALS = {
@@ -44,8 +44,13 @@ class MediaCollector(Collector):
         totals = self._port.plane.snapshot().totals
         for name, text in _TOTALS.items():
             yield CounterMetricFamily(f"sluice_sfu_media_{name}", text, value=getattr(totals, name))
-        if (sending := getattr(self._port.plane, "sending", None)) is not None:  # the reference plane has no such clock
-            yield delay_histogram(sending()[3])
+        if isinstance(plane := self._port.plane, SocketPlane):
+            sends, _, _, delays = plane.sending()
+            yield CounterMetricFamily(
+                "sluice_sfu_media_sends", "Sends to the kernel, a run of datagrams each", value=sends
+            )
+            yield GaugeMetricFamily("sluice_sfu_media_gso", "1 while runs are sent as one (UDP GSO)", value=plane.gso)
+            yield delay_histogram(delays)
         yield self._labelled("sluice_sfu_media_drops", "Datagrams dropped", "reason", self._drops(totals))
         yield self._labelled("sluice_sfu_peer_ends", "Peer connections ended from outside", "reason", self._port.ends)
 

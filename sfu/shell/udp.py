@@ -121,8 +121,10 @@ class MediaPort:
         self.ice = IceLite()
         self.plane = make_plane(self.send)
         self._threaded = self.plane if isinstance(self.plane, SocketPlane) else None
+        self._sends_runs = self._threaded is not None and self._threaded.gso
         if self._threaded is not None:
             self._threaded.start(sock.fileno())
+            self._watch_runs()
             self._loop.add_reader(self._threaded.event_fd, self._told)
         else:
             self._loop.add_reader(sock.fileno(), self._readable)
@@ -316,7 +318,17 @@ class MediaPort:
         if now >= self._consent_at:
             self._consent_at = now + CONSENT_EVERY_S
             self._end_the_silent(now)
+            self._watch_runs()
         self._deliver_events()
+
+    def _watch_runs(self) -> None:
+        """Say once that UDP GSO was given up."""
+        if self._sends_runs and self._threaded is not None and not self._threaded.gso:
+            self._sends_runs = False
+            log.warning(
+                "[media] UDP GSO is off: the kernel or the network device can't send runs of datagrams as one, so each "
+                "datagram is a send, which costs more CPU"
+            )
 
     def _end_the_silent(self, now: float) -> None:
         if self.ice.silent(now=now):

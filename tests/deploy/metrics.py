@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, cast
+from unittest.mock import create_autospec
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.metrics import MetricWrapperBase
@@ -15,7 +16,7 @@ from client_sim.core.report import Counts, FleetReport, Gaps
 from client_sim.shell.metrics import BotsCollector
 from control.shell.scaling_metrics import ControlMetrics
 from router.shell.metrics import Metrics
-from sfu.plane.api import PlaneTotals
+from sfu.plane.api import PlaneTotals, SocketPlane
 from sfu.shell.media_metrics import MediaCollector
 from sfu.shell.metrics import SfuMetrics
 
@@ -60,7 +61,9 @@ def _wrapped(registry: CollectorRegistry) -> list[MetricWrapperBase]:
 
 def _media() -> Collector:
     snapshot = SimpleNamespace(totals=PlaneTotals(drops={"stranger": 1}))
-    plane = SimpleNamespace(snapshot=lambda: snapshot, sending=lambda: (0, 0, 0, []))
+    plane = create_autospec(SocketPlane, instance=True, gso=True)
+    plane.snapshot.return_value = snapshot
+    plane.sending.return_value = (0, 0, 0, [])
     port: Any = SimpleNamespace(plane=plane, drops={}, ends=Counter(closed=1))
     return MediaCollector(port)
 

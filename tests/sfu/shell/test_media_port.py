@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 import pytest
 
 from sfu.core.ice_lite import IceDrop
-from sfu.plane.api import ConsumerFlowing, ConsumerSpec, Event, ProducerCodec, ProducerFlowing, ProducerSpec
+from sfu.plane.api import Address, ConsumerFlowing, ConsumerSpec, Event, ProducerCodec, ProducerFlowing, ProducerSpec
 from sfu.plane.choice import PlaneKind, make_plane
+from sfu.plane.reference import ReferencePlane
 from sfu.shell.media_metrics import MediaCollector
 from sfu.shell.peer import PeerEnd, PeerTransport
 from sfu.shell.udp import MediaPort, PortDrop
@@ -325,6 +327,58 @@ async def test_metrics_have_only_bounded_labels(sfu: Sfu) -> None:
     drops = families["sluice_sfu_media_drops"].samples
     assert [(sample.labels, sample.value) for sample in drops] == [({"reason": "unreadable"}, 1)]
     assert "sluice_sfu_media_forwarded" in families
+
+
+class RunsPlane(ReferencePlane):
+    """A plane with a thread, as far as the port can tell, that gives up sending runs when it is told to."""
+
+    def __init__(self, send: Callable[[bytes, Address], None]) -> None:
+        super().__init__(send=send)
+        self.gso = True
+        self.event_fd = os.eventfd(0)
+
+    def start(self, fd: int) -> None: ...
+
+    def stop(self) -> None:
+        os.close(self.event_fd)
+
+    def datagrams(self) -> list[tuple[bytes, Address]]:
+        return []
+
+    def sending(self) -> tuple[int, int, int, list[tuple[int, int]]]:
+        return (5, 2, 1, [])
+
+
+async def test_runs_that_are_given_up_are_logged_once_and_seen_in_the_metrics(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("sfu.shell.udp.CONSENT_EVERY_S", 0.01)
+    port = MediaPort.open("127.0.0.1", 0, make_plane=RunsPlane, on_events=lambda events: None)
+
+    def told() -> dict[str, float]:
+        families = {family.name: family for family in MediaCollector(port).collect()}
+        return {name: families[f"sluice_sfu_media_{name}"].samples[0].value for name in ("gso", "sends")}
+
+    try:
+        assert isinstance(port.plane, RunsPlane)
+        assert told() == {"gso": 1, "sends": 5}
+        ticks = 0
+
+        def tick(*, now: float) -> None:
+            nonlocal ticks
+            ticks += 1
+
+        monkeypatch.setattr(port.plane, "tick", tick)
+        await until(lambda: ticks > 1)
+        assert "GSO" not in caplog.text
+        port.plane.gso = False
+        await until(lambda: "UDP GSO is off" in caplog.text)
+        ticks = 0
+        await until(lambda: ticks > 3)
+        assert caplog.text.count("UDP GSO is off") == 1
+        assert told() == {"gso": 0, "sends": 5}
+    finally:
+        port.close()
 
 
 async def test_a_peer_that_sends_media_but_no_checks_stays(sfu: Sfu, monkeypatch: pytest.MonkeyPatch) -> None:
