@@ -26,5 +26,5 @@ def test_runs_longer_than_the_path_takes_go_as_single_datagrams() -> None:
     assert ran.returncode == 0, ran.stderr
     told = json.loads(ran.stdout)
     assert told["whole"]
-    assert told["gso"], "one narrow path is no reason to give runs up for everybody"
+    assert told["gso"], "one narrow path is no reason to give runs up for all"
     assert not any(told["drops"].values())

@@ -1,4 +1,4 @@
-"""A publisher that begins its layer anew with SSRC after SSRC: old packets can be asked for, of so many beginnings."""
+"""A publisher whose layer starts again with SSRC after SSRC: old packets of so many starts can be asked for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The compiled plane with its own thread and real sockets, and who loads it."""
+"""The compiled plane with its own thread and real sockets, and what loads it."""
 
 from __future__ import annotations
 

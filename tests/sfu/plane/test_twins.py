@@ -286,7 +286,7 @@ class Twins:
             self.each("rtcp", 1, rtcp.bye([rng.choice(self.streams).ssrc]))
 
     def new_ssrc(self) -> None:
-        """A layer begins anew."""
+        """A layer starts again with another SSRC."""
         place = self.rng.randrange(len(RIDS))
         old = self.streams[place]
         self.add_stream(old.ssrc + 1, old.rid)

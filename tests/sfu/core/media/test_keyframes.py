@@ -1,4 +1,4 @@
-"""Key frame requests: merged, paced, repeated, dropped when nobody asks any more."""
+"""Key frame requests: merged, paced, repeated, dropped when no consumer asks any more."""
 
 from __future__ import annotations
 

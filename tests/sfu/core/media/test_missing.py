@@ -53,7 +53,7 @@ def test_a_round_trip_longer_than_the_pace_is_learned_too(before_s: float | None
 
 
 def test_a_round_trip_longer_than_all_tries_is_learned_too() -> None:
-    """Answers come when nobody asks any more: each loss would else be asked for ten times, for ever."""
+    """Answers come when the asking has ended: each loss would else be asked for ten times, for ever."""
     missing, took_s = MissingPackets(), 2.2
     asks: list[int] = []
     for index in range(20):
