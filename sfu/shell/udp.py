@@ -14,6 +14,7 @@ from typing import Protocol
 from sfu.core.ice_lite import IceDrop, IceLite
 from sfu.plane.api import Address, Event, Plane, SocketPlane
 from sfu.plane.choice import make_plane as default_plane
+from sfu.plane.drops import DropReason
 from shared.logs import OncePerMinute
 from shared.rtc.demux import MAX_DATAGRAM, Traffic, classify
 
@@ -41,11 +42,10 @@ _SO_SNDBUFFORCE, _SO_RCVBUFFORCE = 32, 33
 class PortDrop(StrEnum):
     """Why the port dropped a datagram, besides `IceDrop`."""
 
-    UNREADABLE = "unreadable"
-    """Neither STUN, DTLS nor media, or too long."""
+    UNREADABLE = DropReason.UNREADABLE.value
     DTLS_UNKNOWN_ADDRESS = "dtls-unknown-address"
-    SEND_BUFFER_FULL = "send-buffer-full"
-    SEND_FAILED = "send-failed"
+    SEND_BUFFER_FULL = DropReason.SEND_BUFFER_FULL.value
+    SEND_FAILED = DropReason.SEND_FAILED.value
     RECEIVE_FAILED = "receive-failed"
 
 

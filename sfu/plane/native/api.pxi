@@ -54,11 +54,15 @@ cdef struct Sent:
     int64_t drops[DROP_KINDS]
     int64_t delays[HISTOGRAM]
 
-cdef struct Totals:
+cdef struct PlaneCounts:
+    # Named as in `PlaneTotals`.
     int64_t packets_in, bytes_in, packets_out, bytes_out, forwarded, forwarded_bytes
     int64_t nacks_sent, nacks_received, plis_sent, plis_received, rtx_received, resent
     int64_t feedbacks_sent, feedbacks_received
-    int64_t wakes, raws
+
+cdef struct Totals:
+    PlaneCounts counts
+    int64_t wakes
     int64_t drops[DROP_KINDS]
 
 cdef struct EncodingFact:
@@ -77,14 +81,14 @@ cdef struct ConsumerFact:
     int64_t id, peer, producer
     bint flowing, paused, has_rtt
     Name rid
-    int64_t packets, octets, nacks, resent, unanswered, plis
-    double fraction_lost, rtt_s
+    ConsumerCounts counts
+    double rtt_s
 
 cdef struct PeerFact:
-    int64_t id, packets_in, bytes_in, packets_out, bytes_out
+    int64_t id
+    PeerCounts counts
     bint heard
     double last_heard
-    int64_t feedbacks_sent
     Delivery delivery
 
 cdef struct Facts:
@@ -132,13 +136,9 @@ cdef void facts_free(Facts *facts) noexcept nogil:
 
 cdef void peer_fact(Peer *peer, PeerFact *fact) noexcept nogil:
     fact.id = peer.id
-    fact.packets_in = peer.packets_in
-    fact.bytes_in = peer.bytes_in
-    fact.packets_out = peer.packets_out
-    fact.bytes_out = peer.bytes_out
+    fact.counts = peer.counts
     fact.heard = peer.heard
     fact.last_heard = peer.last_heard
-    fact.feedbacks_sent = peer.feedbacks_sent
     fact.delivery = peer.delivery
 
 
@@ -182,13 +182,7 @@ cdef void consumer_fact(Consumer *consumer, ConsumerFact *fact) noexcept nogil:
     fact.rid.length = 0
     if consumer.source != NULL:
         fact.rid = consumer.source.rid
-    fact.packets = consumer.sent
-    fact.octets = consumer.sent_bytes
-    fact.nacks = consumer.nacks
-    fact.resent = consumer.resent
-    fact.unanswered = consumer.unanswered
-    fact.plis = consumer.plis
-    fact.fraction_lost = consumer.fraction_lost
+    fact.counts = consumer.counts
     fact.has_rtt = consumer.round_trip.known
     fact.rtt_s = consumer.round_trip.rtt_s
 
@@ -201,35 +195,15 @@ cdef object make_totals(const Facts *facts):
         place = drop_place(reason)
         if count := totals.drops[place] + facts.sent.drops[place]:
             drops[reason.value] = count
-    return api.PlaneTotals(
-        packets_in=totals.packets_in,
-        bytes_in=totals.bytes_in,
-        packets_out=totals.packets_out,
-        bytes_out=totals.bytes_out,
-        forwarded=totals.forwarded,
-        forwarded_bytes=totals.forwarded_bytes,
-        nacks_sent=totals.nacks_sent,
-        nacks_received=totals.nacks_received,
-        plis_sent=totals.plis_sent,
-        plis_received=totals.plis_received,
-        rtx_received=totals.rtx_received,
-        resent=totals.resent,
-        feedbacks_sent=totals.feedbacks_sent,
-        feedbacks_received=totals.feedbacks_received,
-        drops=drops,
-    )
+    return api.PlaneTotals(drops=drops, **totals.counts)
 
 
 cdef object make_peer(const PeerFact *fact):
     return api.PeerSnapshot(
         peer=fact.id,
-        packets_in=fact.packets_in,
-        bytes_in=fact.bytes_in,
-        packets_out=fact.packets_out,
-        bytes_out=fact.bytes_out,
         last_heard=fact.last_heard if fact.heard else None,
-        feedbacks_sent=fact.feedbacks_sent,
         delivery=make_delivery(&fact.delivery) if fact.delivery.ring != NULL else None,
+        **fact.counts,
     )
 
 
@@ -280,12 +254,6 @@ cdef object make_consumer(const ConsumerFact *fact):
         flowing=bool(fact.flowing),
         paused=bool(fact.paused),
         rid=get_name(&fact.rid),
-        packets=fact.packets,
-        bytes=fact.octets,
-        nacks=fact.nacks,
-        resent=fact.resent,
-        unanswered=fact.unanswered,
-        plis=fact.plis,
-        fraction_lost=fact.fraction_lost,
         rtt_ms=1000.0 * fact.rtt_s if fact.has_rtt else None,
+        **fact.counts,
     )

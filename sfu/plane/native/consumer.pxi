@@ -5,6 +5,11 @@ from sfu.plane import consumer
 cdef double FIRST_SENDER_REPORT_S = consumer.FIRST_SENDER_REPORT_S
 cdef double SENDER_REPORT_S = consumer.SENDER_REPORT_S
 
+cdef struct ConsumerCounts:
+    # Named as in `ConsumerSnapshot`.
+    int64_t packets, bytes, nacks, resent, unanswered, plis
+    double fraction_lost
+
 cdef struct Consumer:
     int64_t id
     uint64_t serial
@@ -32,14 +37,8 @@ cdef struct Consumer:
     Newest newest
     ResendGate gate
     RoundTrip round_trip
-    int64_t sent
-    int64_t sent_bytes
-    int64_t octets
-    int64_t nacks
-    int64_t resent
-    int64_t unanswered
-    int64_t plis
-    double fraction_lost
+    int64_t octets              # as sender reports count them: payload, resends left out
+    ConsumerCounts counts
     uint64_t flushed            # the flush that has served it
 
 
@@ -271,10 +270,10 @@ cdef inline void consumer_sent(
     Engine *engine, Consumer *consumer, int written, int plain, int64_t received_ns
 ) noexcept nogil:
     out_commit(engine, consumer.peer, written, received_ns)
-    consumer.sent += 1
-    consumer.sent_bytes += plain
-    engine.totals.forwarded += 1
-    engine.totals.forwarded_bytes += plain
+    consumer.counts.packets += 1
+    consumer.counts.bytes += plain
+    engine.totals.counts.forwarded += 1
+    engine.totals.counts.forwarded_bytes += plain
 
 
 # -- feedback of the peer
@@ -285,7 +284,7 @@ cdef void consumer_nack(Engine *engine, Consumer *consumer, uint16_t sequence, d
     cdef Packet *packet = NULL
     cdef Span *span = NULL
     cdef int verdict
-    consumer.nacks += 1
+    consumer.counts.nacks += 1
     if out_index <= consumer.highest_out:
         span = span_locate(&consumer.spans, out_index)
     if span != NULL and span.source != NULL:
@@ -295,18 +294,18 @@ cdef void consumer_nack(Engine *engine, Consumer *consumer, uint16_t sequence, d
             return
     # Without RTX a resend is the same to the byte, and a transport-wide number is never used twice.
     if packet == NULL or (consumer.plan.sequenced and not consumer.has_rtx):
-        consumer.unanswered += 1
+        consumer.counts.unanswered += 1
         engine.totals.drops[RESEND_UNKNOWN] += 1
         return
     verdict = resend_ask(
         &consumer.gate, out_index, consumer.round_trip.least_s if consumer.round_trip.known else -1.0,
-        consumer.sent - consumer.resent, now,
+        consumer.counts.packets - consumer.counts.resent, now,
     )
     if verdict >= 0:
         engine.totals.drops[verdict] += 1
     elif consumer_resend(engine, consumer, packet, &span.shifts, out_index, now):
-        consumer.resent += 1
-        engine.totals.resent += 1
+        consumer.counts.resent += 1
+        engine.totals.counts.resent += 1
 
 
 cdef bint consumer_resend(
@@ -360,7 +359,7 @@ cdef bint consumer_resend(
 
 cdef void consumer_reported(Consumer *consumer, const uint8_t *block, double now) noexcept nogil:
     """A report block about what this consumer sends."""
-    consumer.fraction_lost = block[4] / 256.0
+    consumer.counts.fraction_lost = block[4] / 256.0
     if read32(block + 16):
         round_trip_echoed(&consumer.round_trip, read32(block + 16), read32(block + 20), now)
 
@@ -378,7 +377,7 @@ cdef double consumer_report(Engine *engine, Consumer *consumer, double now) noex
     write32(out + 8, <uint32_t>(ntp >> 32))
     write32(out + 12, <uint32_t>ntp)
     write32(out + 16, <uint32_t>(timestamp + consumer.newest.shifts.timestamp))
-    write32(out + 20, <uint32_t>consumer.sent)
+    write32(out + 20, <uint32_t>consumer.counts.packets)
     write32(out + 24, <uint32_t>consumer.octets)
     chunk = 6 + consumer.cname.length
     length = 28 + 4 + chunk + 4 - chunk % 4

@@ -89,10 +89,10 @@ cdef void out_commit(Engine *engine, Peer *peer, int length, int64_t received_ns
     # Rounded up, so that no two datagrams share a cache line's half.
     batch.used += (length + 31) & ~31
     batch.count += 1
-    peer.packets_out += 1
-    peer.bytes_out += length
-    engine.totals.packets_out += 1
-    engine.totals.bytes_out += length
+    peer.counts.packets_out += 1
+    peer.counts.bytes_out += length
+    engine.totals.counts.packets_out += 1
+    engine.totals.counts.bytes_out += length
 
 
 # -- to Python
@@ -146,5 +146,4 @@ cdef void raw_add(Engine *engine, const Address *source, const uint8_t *data, in
     memcpy(copied, data, length)
     engine.raws[engine.raw_count] = Raw(source[0], length, copied)
     engine.raw_count += 1
-    engine.totals.raws += 1
     tell(engine)

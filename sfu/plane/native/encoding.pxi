@@ -107,7 +107,7 @@ cdef Packet *encoding_take_rtx(
     cdef int media = encoding.producer.rtx_of[header.payload_type] - 1
     cdef int64_t index
     cdef Packet *packet
-    engine.totals.rtx_received += 1
+    engine.totals.counts.rtx_received += 1
     if not encoding.rtx_stats.on:
         stats_begin(&encoding.rtx_stats, header.ssrc, 90000, header.sequence)
     index = stats_extend(&encoding.rtx_stats, header.sequence)
@@ -212,7 +212,7 @@ cdef void encoding_ask_missing(Engine *engine, Encoding *encoding, double now) n
     cdef int length
     if count == 0 or not encoding.bound:
         return
-    engine.totals.nacks_sent += count
+    engine.totals.counts.nacks_sent += count
     length = rtcp_nack(out, engine.ssrc, encoding.ssrc, sequences, count)
     peer_send_rtcp(engine, encoding.producer.peer, out, length)
 
@@ -250,7 +250,7 @@ cdef void encoding_send_pli(Engine *engine, Encoding *encoding) noexcept nogil:
     if not encoding.bound or not peer_ready(encoding.producer.peer):
         return
     encoding.plis += 1
-    engine.totals.plis_sent += 1
+    engine.totals.counts.plis_sent += 1
     rtcp_head(out, 1, 206, 12)
     write32(out + 4, engine.ssrc)
     write32(out + 8, encoding.ssrc)

@@ -8,8 +8,8 @@ cdef void handle_media(Engine *engine, uint8_t *data, int size, const Address *s
     """An SRTP or SRTCP datagram (first byte 128..191), changed in place."""
     cdef Peer *peer = <Peer *>table_get(&engine.addresses, source.high, source.low, source.port)
     cdef int plain
-    engine.totals.packets_in += 1
-    engine.totals.bytes_in += size
+    engine.totals.counts.packets_in += 1
+    engine.totals.counts.bytes_in += size
     if peer == NULL:
         engine.totals.drops[UNKNOWN_ADDRESS] += 1
     elif size < 12:

@@ -113,7 +113,7 @@ cdef void nack(Engine *engine, Peer *peer, const uint8_t *body, int length, doub
     cdef Consumer *consumer = <Consumer *>table_get(&peer.by_ssrc, read32(body + 4), 0, 0)
     cdef int position, bit
     cdef uint16_t base, mask
-    engine.totals.nacks_received += nack_count(body, length)
+    engine.totals.counts.nacks_received += nack_count(body, length)
     if consumer == NULL:
         return
     for position in range(8, length - 3, 4):
@@ -128,10 +128,10 @@ cdef void nack(Engine *engine, Peer *peer, const uint8_t *body, int length, doub
 cdef void picture_loss(Engine *engine, Peer *peer, uint32_t ssrc, double now) noexcept nogil:
     cdef Consumer *consumer = <Consumer *>table_get(&peer.by_ssrc, ssrc, 0, 0)
     cdef Encoding *wanted
-    engine.totals.plis_received += 1
+    engine.totals.counts.plis_received += 1
     if consumer == NULL:
         return
-    consumer.plis += 1
+    consumer.counts.plis += 1
     wanted = consumer.source if consumer.source != NULL else consumer.target
     if wanted != NULL:
         encoding_request_keyframe(engine, wanted, now)

@@ -4,6 +4,10 @@ from sfu.plane import peer
 
 cdef uint32_t MAX_SSRCS = peer.MAX_SSRCS
 
+cdef struct PeerCounts:
+    # Named as in `PeerSnapshot`.
+    int64_t packets_in, bytes_in, packets_out, bytes_out, feedbacks_sent
+
 cdef struct Peer:
     int64_t id
     uint64_t serial
@@ -25,13 +29,9 @@ cdef struct Peer:
     uint8_t transport_cc        # id of the transport-wide sequence number in what it sends, 0: none
     Arrivals *arrivals
     bint feedback_timer
-    int64_t feedbacks_sent
     Delivery delivery
     bint follows_delivery
-    int64_t packets_in
-    int64_t bytes_in
-    int64_t packets_out
-    int64_t bytes_out
+    PeerCounts counts
     int destination             # in the batch `batch_serial`
     uint64_t batch_serial
 
@@ -176,8 +176,8 @@ cdef int peer_unprotect(
             rtcp_add(stream, index)
         else:
             replay_add(stream, delta)
-    peer.packets_in += 1
-    peer.bytes_in += length
+    peer.counts.packets_in += 1
+    peer.counts.bytes_in += length
     return plain
 
 

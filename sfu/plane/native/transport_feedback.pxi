@@ -62,9 +62,9 @@ cdef void arrivals_send(Engine *engine, Peer *peer, Arrivals *arrivals) noexcept
         # Senders take feedback only with an SSRC of theirs in it.
         write32(out + 4, engine.ssrc)
         write32(out + 8, arrivals.ssrc)
-        out[19] = <uint8_t>peer.feedbacks_sent
-        peer.feedbacks_sent += 1
-        engine.totals.feedbacks_sent += 1
+        out[19] = <uint8_t>peer.counts.feedbacks_sent
+        peer.counts.feedbacks_sent += 1
+        engine.totals.counts.feedbacks_sent += 1
         peer_send_rtcp(engine, peer, out, length)
     arrivals.waiting = 0
 
@@ -74,7 +74,7 @@ cdef void arrivals_send(Engine *engine, Peer *peer, Arrivals *arrivals) noexcept
 cdef void transport_feedback(Engine *engine, Peer *peer, const uint8_t *body, int length, double now) noexcept nogil:
     """Take a readable feedback about what the peer was sent."""
     cdef Reported news
-    engine.totals.feedbacks_received += 1
+    engine.totals.counts.feedbacks_received += 1
     if peer.delivery.ring == NULL:
         return
     memset(&news, 0, sizeof(Reported))
