@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake
 
-from player.shell.router_link import player_url
+from player.shell.router_connection import player_url
 from shared.errors import BadInput, SluiceError
 from shared.messages import player as p
 from shared.messages.base import encode

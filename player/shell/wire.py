@@ -33,7 +33,7 @@ class Closed:
     opened: bool
 
 
-class Wire(Generic[T]):
+class MessageSocket(Generic[T]):
     """One websocket to `url`; `run` it once. `unknown` counts messages of newer versions, which are skipped."""
 
     def __init__(self, url: str, reader: Reader[T]) -> None:

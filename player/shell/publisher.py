@@ -6,13 +6,11 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from client_sim.core.replay import Track, rtx_packet
-from player.shell.transport import PeerTransport
+from player.core.track import HEADER_BYTES, OutgoingTrack, rtx_packet
+from player.shell.transport import MediaTransport
 from shared.errors import BadPacket
 from shared.rtc import rtcp
 
-MAX_LAG_S = 1.0
-"""After a longer stall of this process units are skipped rather than sent in one burst."""
 REPORT_EVERY_S = 1.0
 _NTP_EPOCH_S = 2_208_988_800
 """Seconds from 1900 to 1970 (RFC 5905)."""
@@ -31,93 +29,92 @@ class _Sent:
 class Outlet:
     """One SFU that gets the tracks."""
 
-    transport: PeerTransport
-    sent: dict[str, _Sent] = field(default_factory=dict)
-    """By kind; a track begins at a key frame, and is absent before."""
+    transport: MediaTransport
+    sent: dict[OutgoingTrack, _Sent] = field(default_factory=dict)
+    """A track begins at a key frame, and is absent before."""
     next_report: float = 0.0
 
 
-class Publisher:
-    """A player's tracks over time; runs on the pacer. `cname` ties its tracks together at the receivers."""
+class TrackPublisher:
+    """A player's tracks. `cname` ties them together at the receivers."""
 
-    def __init__(self, tracks: Sequence[Track], *, start: float, cname: str) -> None:
+    def __init__(self, tracks: Sequence[OutgoingTrack] = (), *, cname: str) -> None:
         self.tracks = tuple(tracks)
         self.cname = cname
-        self.start = start
         self.keyframe_requests = 0
         self.repairs = 0
-        self._next = [0 for _ in self.tracks]
-        self._outlets: dict[PeerTransport, Outlet] = {}
-        self._stopped = False
+        self._outlets: dict[MediaTransport, Outlet] = {}
 
-    def attach(self, transport: PeerTransport) -> None:
+    def add(self, track: OutgoingTrack) -> None:
+        """One track more; links have to offer it."""
+        self.tracks = (*self.tracks, track)
+
+    def remove(self, track: OutgoingTrack) -> None:
+        """This track has ended."""
+        self.tracks = tuple(other for other in self.tracks if other is not track)
+        for outlet in self._outlets.values():
+            outlet.sent.pop(track, None)
+
+    def attach(self, transport: MediaTransport) -> None:
         """Send to this transport as well, from now on; twice is once."""
-        self._outlets.setdefault(transport, Outlet(transport))
+        if transport not in self._outlets:
+            self._outlets[transport] = Outlet(transport)
+        for track in self.tracks:
+            if track not in self._outlets[transport].sent:
+                track.want_key()
 
-    def detach(self, transport: PeerTransport) -> None:
+    def detach(self, transport: MediaTransport) -> None:
         """Send there no longer."""
         self._outlets.pop(transport, None)
 
     def stop(self) -> None:
         """Send nothing more."""
-        self._stopped = True
         self._outlets.clear()
 
-    def run(self, now: float) -> float | None:
-        """Send all units that are due."""
-        if self._stopped:
-            return None
-        for position, track in enumerate(self.tracks):
-            unit = self._next[position]
-            if now - self.start - track.due_at(unit) > MAX_LAG_S:
-                unit = int((now - self.start) / track.unit_s)
-            while self.start + track.due_at(unit) <= now:
-                self._send(track, unit)
-                unit += 1
-            self._next[position] = unit
-        for outlet in self._outlets.values():
-            if now >= outlet.next_report and outlet.sent:
-                outlet.next_report = now + REPORT_EVERY_S
-                self._report(outlet, now)
-        return self.start + min(track.due_at(unit) for track, unit in zip(self.tracks, self._next, strict=True))
-
-    def _send(self, track: Track, unit: int) -> None:
-        packets = track.unit(unit)
+    def send(self, track: OutgoingTrack, packets: Sequence[bytes], *, key: bool, now: float) -> None:
+        """Send a unit's packets everywhere; `key`: a copy may begin with it. `now` in monotonic seconds."""
         for outlet in self._outlets.values():
             if not outlet.transport.connected:
                 continue
-            sent = outlet.sent.get(track.kind)
+            sent = outlet.sent.get(track)
             if sent is None:
-                if not track.is_key(unit):
+                if not key:
                     continue
-                sent = outlet.sent[track.kind] = _Sent()
+                sent = outlet.sent[track] = _Sent()
             for packet in packets:
                 outlet.transport.send(packet)
-                sent.octets += len(packet) - 20
+                sent.octets += len(packet) - HEADER_BYTES
             sent.packets += len(packets)
+            if now >= outlet.next_report:
+                outlet.next_report = now + REPORT_EVERY_S
+                self._report(outlet, now)
+
+    def fill(self, now: float) -> None:
+        """Send what keeps tracks flowing whose source pauses; call it a few times a second."""
+        for track in self.tracks:
+            if self._outlets and (packets := track.filler(now)):
+                self.send(track, packets, key=True, now=now)
 
     def _report(self, outlet: Outlet, now: float) -> None:
         """Sender reports tie the tracks' clocks together (RFC 3550 section 6.4.1)."""
-        if not outlet.transport.connected:
-            return
         ntp = int((time.time() + _NTP_EPOCH_S) * 2**32)
-        parts: list[bytes] = []
-        for track in self.tracks:
-            sent = outlet.sent.get(track.kind)
-            if sent is not None:
-                report = rtcp.SenderReport(
+        parts = [
+            rtcp.sender_report(
+                rtcp.SenderReport(
                     ssrc=track.numbers.ssrc,
                     ntp=ntp & 0xFFFFFFFFFFFFFFFF,
-                    rtp_timestamp=track.timestamp_at(now - self.start),
+                    rtp_timestamp=track.timestamp_at(now),
                     packets=sent.packets,
                     octets=sent.octets,
                 )
-                parts.append(rtcp.sender_report(report))
+            )
+            for track, sent in outlet.sent.items()
+        ]
         parts.append(rtcp.source_description(self.tracks[0].numbers.ssrc, self.cname))
         outlet.transport.send_rtcp(b"".join(parts))
 
-    def feedback(self, transport: PeerTransport, compound: bytes) -> None:
-        """RTCP from an SFU: lost packets are sent again there; key frames can't be made on demand and are counted."""
+    def feedback(self, transport: MediaTransport, compound: bytes) -> None:
+        """RTCP from an SFU: lost packets are sent again there, and who can make a key frame is asked for one."""
         outlet = self._outlets.get(transport)
         if outlet is None:
             return
@@ -126,10 +123,16 @@ class Publisher:
                 self._repair(outlet, packet)
             elif isinstance(packet, rtcp.PictureLoss | rtcp.FullIntraRequest):
                 self.keyframe_requests += 1
+                self._want_key(packet.media if isinstance(packet.media, tuple) else (packet.media,))
+
+    def _want_key(self, ssrcs: tuple[int, ...]) -> None:
+        for track in self.tracks:
+            if track.numbers.ssrc in ssrcs:
+                track.want_key()
 
     def _repair(self, outlet: Outlet, nack: rtcp.Nack) -> None:
         track = next((track for track in self.tracks if track.numbers.ssrc == nack.media), None)
-        sent = outlet.sent.get(track.kind) if track is not None else None
+        sent = outlet.sent.get(track) if track is not None else None
         if track is None or sent is None or track.kind != "video":
             return
         for sequence in nack.sequences:
