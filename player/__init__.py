@@ -1,0 +1,75 @@
+"""The Python client library: join a room, publish, receive, and stay while SFUs come and go (docs/python-client.md)."""
+
+from player.core.errors import JoinFailed, SessionOver
+from player.core.events import (
+    LinkFailed,
+    MoveStep,
+    PlayerCame,
+    PlayerChanged,
+    PlayerEvent,
+    PlayerWent,
+    Recovered,
+    Relocated,
+    RequestRefused,
+    RouterEndsSoon,
+    RouterWentAway,
+    RuleAnswered,
+    SessionBegan,
+    SessionEnded,
+    SessionResumed,
+    TrackEnded,
+    TrackHeard,
+    TrackPublished,
+    TrackSwitched,
+)
+from player.core.received import MediaFrame, MediaPacket
+from player.core.rules import Decision, PlayerFacts, Rule, always, never, safe_to_move
+from player.shell.inbox import Inbox
+from player.shell.me import LocalTrack, Me, everything, join, nothing
+from shared.errors import BadSetting, BadToken, Refused, SluiceError
+from shared.records import PlayerRecord, Presence, PublicationRecord
+
+__all__ = [
+    "BadSetting",
+    "BadToken",
+    "Decision",
+    "Inbox",
+    "JoinFailed",
+    "LinkFailed",
+    "LocalTrack",
+    "Me",
+    "MediaFrame",
+    "MediaPacket",
+    "MoveStep",
+    "PlayerCame",
+    "PlayerChanged",
+    "PlayerEvent",
+    "PlayerFacts",
+    "PlayerRecord",
+    "PlayerWent",
+    "Presence",
+    "PublicationRecord",
+    "Recovered",
+    "Refused",
+    "Relocated",
+    "RequestRefused",
+    "RouterEndsSoon",
+    "RouterWentAway",
+    "Rule",
+    "RuleAnswered",
+    "SessionBegan",
+    "SessionEnded",
+    "SessionOver",
+    "SessionResumed",
+    "SluiceError",
+    "TrackEnded",
+    "TrackHeard",
+    "TrackPublished",
+    "TrackSwitched",
+    "always",
+    "everything",
+    "join",
+    "never",
+    "nothing",
+    "safe_to_move",
+]

@@ -34,6 +34,8 @@ class PushedTrack(OutgoingTrack):
         self._last_at = at
         """When the last unit was sent."""
         self._end = 0
+        """Where the last unit ends [ticks since the beginning]."""
+        self._least = 0
         """The earliest time the next unit may have [ticks since the beginning]."""
         self._origin: int | None = None
         """The beginning of the source's clock [ticks since ours]."""
@@ -53,13 +55,14 @@ class PushedTrack(OutgoingTrack):
         if media_s is None:
             late = self._ticks(at) - self._end
             return self._end if follows and late <= PAUSE_S * self.clock else max(self._end, self._ticks(at))
-        own = int(media_s * self.clock)
-        if self._origin is None or self._origin + own < self._end:
+        own = round(media_s * self.clock)
+        if self._origin is None or self._origin + own < self._least:
             self._origin = max(self._end, self._ticks(at)) - own
         return self._origin + own
 
     def _next(self, time: int, *, marker: bool, payload: bytes) -> bytes:
         sequence, self._sequence = self._sequence, (self._sequence + 1) & 0xFFFF
+        self._least = time + 1
         timestamp = (self.numbers.timestamp + time) & 0xFFFFFFFF
         return self._packet(sequence, timestamp, marker=marker, payload=payload)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from player.shell.media_link import LinkOwner, MediaLink
 from player.shell.publisher import TrackPublisher
-from player.shell.receiver import PacketHandler
+from player.shell.receiver import PacketTap
 
 TRAFFIC = ("packets_in", "packets_out", "bytes_in", "bytes_out", "bad_packets")
 
@@ -29,7 +29,7 @@ class Connections:
         """`wanted(sfu)` is what the player subscribes to there; `closed(sfu)` is told when we close the link to it."""
         self._publisher = publisher
         self._owner = owner
-        self._on_packet: PacketHandler | None = None
+        self._on_packet: PacketTap | None = None
         self._wanted = wanted
         self._closed = closed
         self._at: dict[str, MediaLink] = {}
@@ -140,7 +140,7 @@ class Connections:
         for link in set(self._carrying.values()):
             link.stop(publications)
 
-    def tap(self, on_packet: PacketHandler) -> None:
+    def tap(self, on_packet: PacketTap) -> None:
         """From now on hand over each packet of others as well, from all links."""
         self._on_packet = on_packet
         for link in self._all():

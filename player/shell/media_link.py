@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Sequence
+from functools import partial
 from typing import Protocol
 
 from player.core import session_sdp
 from player.core.session_sdp import Incoming
 from player.core.track import OutgoingTrack
 from player.shell.publisher import TrackPublisher
-from player.shell.receiver import PacketHandler, Receiver
+from player.shell.receiver import PacketTap, Receiver
 from player.shell.transport import MediaTransport, TransportFailed
 from player.shell.wire import MessageSocket
 from shared.errors import BadSdp
@@ -56,7 +57,7 @@ class MediaLink:
         token: str,
         owner: LinkOwner,
         publisher: TrackPublisher,
-        on_packet: PacketHandler | None = None,
+        on_packet: PacketTap | None = None,
     ) -> None:
         self.sfu = sfu
         self.number: int | None = None
@@ -66,7 +67,7 @@ class MediaLink:
         self._token = token
         self._owner = owner
         self._publisher = publisher
-        self._on_packet = on_packet
+        self._on_packet = None if on_packet is None else partial(on_packet, sfu)
         self._generation = 0
         self._shown_token = ""
         """The token last shown to the SFU; another one waits to be shown when it differs from `_token`."""
@@ -141,11 +142,11 @@ class MediaLink:
         self._offered = tuple(track for track in self._offered if track.publication not in publications)
         self._wire.send(m.StopPublishing(publications=publications))
 
-    def tap(self, on_packet: PacketHandler) -> None:
+    def tap(self, on_packet: PacketTap) -> None:
         """From now on hand over each packet of others as well."""
-        self._on_packet = on_packet
+        self._on_packet = partial(on_packet, self.sfu)
         if self._receiver is not None:
-            self._receiver.on_packet = on_packet
+            self._receiver.on_packet = self._on_packet
 
     async def leave(self) -> None:
         """Go, in good order."""

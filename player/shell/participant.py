@@ -23,7 +23,7 @@ from player.core.translate import media_event, router_event, router_message
 from player.shell.connections import Connections
 from player.shell.media_link import MediaLink
 from player.shell.publisher import TrackPublisher
-from player.shell.receiver import PacketHandler
+from player.shell.receiver import PacketTap
 from player.shell.router_connection import Callbacks, RouterConnection
 from player.shell.watcher import ParticipantPlan, Watcher
 from player.shell.wire import Closed
@@ -93,6 +93,8 @@ class Participant:
         self._filling: asyncio.TimerHandle | None = None
         self._session: asyncio.Task[None] | None = None
         self._over = False
+        self.can_publish = False
+        """The token lets us publish; known once the session has begun."""
 
     # --- the outside ---
 
@@ -131,7 +133,7 @@ class Participant:
         if track in self.publisher.tracks and (packets := track.packets(unit, at=now, media_s=media_s)):
             self.publisher.send(track, packets, key=track.kind == "audio" or is_key(unit), now=now)
 
-    def tap(self, on_packet: PacketHandler) -> None:
+    def tap(self, on_packet: PacketTap) -> None:
         """From now on hand over each RTP packet of others as well."""
         self.connections.tap(on_packet)
 
@@ -351,6 +353,7 @@ class Participant:
         if not message.resumed and self.roster.me:
             self._begin_new_session()
         self.roster.me = message.player
+        self.can_publish = message.can_publish
         if message.resumed:
             self._watcher.event(e.SessionResumed(router=message.router, player=message.player))
             self._handle(m.RouterBack())

@@ -22,6 +22,8 @@ UnitHandler = Callable[[Incoming, bytes, int, float], None]
 """Stream, Opus packet or frame, RTP timestamp, arrival [monotonic seconds]."""
 PacketHandler = Callable[[Incoming, bytes, float], None]
 """Stream, decrypted RTP packet, arrival [monotonic seconds]."""
+PacketTap = Callable[[str, Incoming, bytes, float], None]
+"""The same, with the SFU that it came from in front."""
 
 
 @dataclass(slots=True)

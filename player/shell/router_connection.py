@@ -21,7 +21,7 @@ FINAL = {CloseCode.REPLACED: "replaced", CloseCode.BAD_TOKEN: "bad-token"}
 
 @dataclass(frozen=True, slots=True)
 class Callbacks:
-    """Whom the link tells what."""
+    """What the connection asks and tells its owner."""
 
     join: Callable[[], Message]
     resume: Callable[[str], Message]
@@ -31,11 +31,13 @@ class Callbacks:
 
 
 class RouterConnection:
-    """Run it as a task until the player leaves. Ends by itself, with a word in `ended`, when it must not come back."""
+    """Run it as a task until the player leaves. It ends, with a word in `ended`, when it must not come back."""
 
     def __init__(self, urls: Sequence[str], callbacks: Callbacks, *, rng: random.Random) -> None:
         self.ended = ""
         self.resumes = 0
+        self.closed: Closed | None = None
+        """How the last websocket ended."""
         self._urls = [player_url(url) for url in urls]
         self._callbacks = callbacks
         self._rng = rng
@@ -90,7 +92,7 @@ class RouterConnection:
                 self._expect_closing(wire, message.after_s)
             self._callbacks.message(message)
 
-        closed = await wire.run(self._first, on_message)
+        self.closed = closed = await wire.run(self._first, on_message)
         self._wire = None
         self._avoid = url
         if welcomed:
