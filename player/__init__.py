@@ -3,7 +3,6 @@
 from player.core.errors import JoinFailed, SessionOver
 from player.core.events import (
     LinkFailed,
-    MoveStep,
     PlayerCame,
     PlayerChanged,
     PlayerEvent,
@@ -17,6 +16,7 @@ from player.core.events import (
     SessionBegan,
     SessionEnded,
     SessionResumed,
+    StepTaken,
     TrackEnded,
     TrackHeard,
     TrackPublished,
@@ -40,7 +40,7 @@ __all__ = [
     "Me",
     "MediaFrame",
     "MediaPacket",
-    "MoveStep",
+    "StepTaken",
     "PlayerCame",
     "PlayerChanged",
     "PlayerEvent",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import msgspec
 
 from client_sim.core.report import MoveReport
-from player.core.events import MoveStep, Relocated
+from player.core.events import Relocated, StepTaken
 
 MAX_KEPT = 256
 """Moves of one bot that are reported; the oldest are forgotten first."""
@@ -28,7 +28,7 @@ class MoveLog:
         self._switched: dict[str, MoveReport] = {}
         """Moves that have switched and wait for the old link's end, by the SFU they left."""
 
-    def step(self, event: MoveStep, *, now: float) -> None:
+    def step(self, event: StepTaken, *, now: float) -> None:
         """A step was taken at `now` [monotonic seconds]."""
         if event.step == "move-started":
             self._going = _Going(now, MoveReport(left=event.sfu, sfu="", reason=event.reason, asked_ms=0.0))

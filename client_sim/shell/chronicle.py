@@ -49,7 +49,7 @@ class Chronicle:
                 self.tell("playing-from", publication=event.publication, sfu=event.sfu)
             case e.RuleAnswered():
                 self.tell("decided", sfu=event.sfu, move=event.move, reason=event.reason)
-            case e.MoveStep():
+            case e.StepTaken():
                 self._step(event)
             case e.Relocated():
                 self._moved(event)
@@ -62,7 +62,7 @@ class Chronicle:
             case e.RequestRefused():
                 self.tell("refused", sfu=event.sfu or None, code=event.code, message=event.message)
 
-    def _step(self, event: e.MoveStep) -> None:
+    def _step(self, event: e.StepTaken) -> None:
         self.moves.step(event, now=time.monotonic())
         if event.step == "move-started":
             self._audience.mark(Stretch.MOVE)

@@ -122,7 +122,7 @@ class RuleAnswered(PlayerEvent):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class MoveStep(PlayerEvent):
+class StepTaken(PlayerEvent):
     """A step on our way from SFU to SFU."""
 
     step: str

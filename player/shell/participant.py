@@ -253,7 +253,7 @@ class Participant:
         elif note.step is m.MoveStep.SWITCHED and self._evicted:
             self._evicted = False
             self._watcher.event(e.Recovered(sfu=note.sfu))
-        self._watcher.event(e.MoveStep(step=note.step.value, sfu=note.sfu, reason=note.reason))
+        self._watcher.event(e.StepTaken(step=note.step.value, sfu=note.sfu, reason=note.reason))
 
     def _moved(self, effect: m.ReportMoved) -> None:
         audio, video = self._watcher.gaps_ms()

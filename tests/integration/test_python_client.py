@@ -103,7 +103,7 @@ async def test_frames_are_one_stream_while_both_players_move(fleet: Fleet) -> No
             assert last.ticks - first.ticks == (number_of(last) - number_of(first)) * ticks, kind
         assert all(frame.key == (number_of(frame) % KEY_EVERY == 0) for frame in frames["video"])
         assert frames["audio"][0].ticks == 0
-        steps = [event.step for event in events if isinstance(event, player.MoveStep)]
+        steps = [event.step for event in events if isinstance(event, player.StepTaken)]
         assert [step for step in steps if step in ("cordoned", "move-started", "switched")][-3:] == [
             "cordoned", "move-started", "switched",
         ]  # fmt: skip

@@ -10,7 +10,7 @@ from client_sim.core.commands import JoinCommand, LeaveCommand, MarkCommand, Pre
 from client_sim.core.gaps import GapReport
 from client_sim.core.movelog import MoveLog
 from client_sim.core.report import BotCounts, BotGaps, BotReport, fleet_report, gaps_of
-from player.core.events import MoveStep, Relocated
+from player.core.events import Relocated, StepTaken
 from shared.errors import BadMessage
 
 
@@ -72,11 +72,11 @@ def test_each_way_of_being_cut_is_told(cut: BotReport) -> None:
 
 def test_the_steps_of_a_move_are_timed_from_its_beginning() -> None:
     log = MoveLog()
-    log.step(MoveStep(step="move-started", sfu="a", reason="cordoned"), now=10.0)
-    log.step(MoveStep(step="new-link-up", sfu="b", reason=""), now=10.02)
-    log.step(MoveStep(step="flowing", sfu="b", reason=""), now=10.1)
-    log.step(MoveStep(step="switched", sfu="b", reason=""), now=10.2)
-    log.step(MoveStep(step="move-started", sfu="b", reason="cordoned"), now=10.3)
+    log.step(StepTaken(step="move-started", sfu="a", reason="cordoned"), now=10.0)
+    log.step(StepTaken(step="new-link-up", sfu="b", reason=""), now=10.02)
+    log.step(StepTaken(step="flowing", sfu="b", reason=""), now=10.1)
+    log.step(StepTaken(step="switched", sfu="b", reason=""), now=10.2)
+    log.step(StepTaken(step="move-started", sfu="b", reason="cordoned"), now=10.3)
     moved = log.moved(Relocated(sfu="b", left="a", took_ms=900.0, audio_gap_ms=20.0, video_gap_ms=None))
     assert (moved.left, moved.sfu, moved.reason) == ("a", "b", "cordoned")
     assert (moved.new_link_up_ms, moved.flowing_ms, moved.switched_ms, moved.took_ms) == (20.0, 100.0, 200.0, 900.0)
