@@ -178,7 +178,7 @@ class Me:
     @property
     def session(self) -> str:
         """Our session id, by which records name us; another one after a session that could not be resumed."""
-        return self._participant.roster.me
+        return self._participant.view.roster.me
 
     @property
     def sfu(self) -> str:
@@ -193,7 +193,7 @@ class Me:
     @property
     def players(self) -> Mapping[str, PlayerRecord]:
         """The other players of the room, by session id."""
-        return self._participant.roster.players
+        return self._participant.view.roster.players
 
     @property
     def publications(self) -> Mapping[str, PublicationRecord]:
@@ -299,7 +299,7 @@ class Me:
             raise SessionOver(reason=self._ended)
 
     def _free_mid(self) -> str:
-        taken = {track.mid for track in self._participant.publisher.tracks}
+        taken = {track.mid for track in self._participant.tracks.all}
         if len(taken) == len(MIDS):
             raise Refused(Refusal.TOO_MANY, f"at most {len(MIDS)} tracks")
         while (mid := MIDS[self._published % len(MIDS)]) in taken:

@@ -1,4 +1,7 @@
-"""One player of a room: the mover and the follower decide, this carries out. `player.join` puts a face on it."""
+"""One player of a room: the mover and the follower decide, this carries out. `player.join` puts a face on it.
+
+Longer than our files ought to be, because what a message causes at the router and at the links reads best in one place.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,8 @@ from player.core.behaviour import RuleBox, decide
 from player.core.follower import Follower
 from player.core.frames import is_key
 from player.core.mover import Mover
-from player.core.roster import Roster
+from player.core.own_tracks import OwnTracks
+from player.core.room_view import RoomView
 from player.core.session_sdp import Incoming
 from player.core.track import OutgoingTrack
 from player.core.tracks import PushedTrack
@@ -30,7 +34,7 @@ from player.shell.wire import Closed
 from shared.messages import media, player
 from shared.messages.base import Message
 from shared.messages.codes import Refusal
-from shared.records import Presence, PublicationRecord
+from shared.records import Presence
 
 FILL_EVERY_S = 0.1
 """How often tracks are looked after whose source pauses."""
@@ -52,19 +56,19 @@ class Participant:
     ) -> None:
         self.plan = plan
         self.presence = plan.presence
-        self.roster = Roster()
-        self.publisher = TrackPublisher(tracks, cname=f"{plan.identity[:40]}-{rng.getrandbits(32):08x}")
-        own = frozenset(track.publication for track in tracks)
+        self.tracks = OwnTracks(tracks)
+        self.publisher = TrackPublisher(self.tracks, cname=f"{plan.identity[:40]}-{rng.getrandbits(32):08x}")
         self.mover = Mover(
             identity=plan.identity,
             room=plan.room,
-            publications=tuple(track.publication for track in tracks),
+            publications=self.tracks.publications,
             decide=lambda facts, asked: decide(facts, rule, asked=asked),
             rng=rng,
             presence=plan.presence,
             spread_s=plan.spread_s,
         )
-        self.follower = Follower(rng=rng, own=own)
+        own = frozenset(self.tracks.publications)
+        self.view = RoomView(rng=rng, own=own, takes=plan.takes, tell=watcher.event)
         self.router = RouterConnection(
             plan.routers,
             Callbacks(join=self._join, resume=self._resume, message=self._from_router, lost=self._router_lost),
@@ -73,19 +77,13 @@ class Participant:
         self.connections = Connections(
             owner=self,
             publisher=self.publisher,
-            wanted=self.follower.wanted,
+            wanted=self.view.follower.wanted,
             closed=lambda sfu: self._run(self.follower.closed(sfu)),
         )
         self._watcher = watcher
         self._visits: dict[str, str] = {}
         """SFUs we asked the router's leave to visit, by request id."""
         self._requests = 0
-        self._announced: set[str] = set()
-        """Our publications that the room knows of."""
-        self._ending: list[OutgoingTrack] = []
-        """Tracks that are to end once no move is under way."""
-        self._taken: dict[str, PublicationRecord] = {}
-        self._heard: set[str] = set()
         self._evicted = False
         self._queue: deque[m.Effect | f.Effect] = deque()
         self._busy = False
@@ -112,25 +110,23 @@ class Participant:
 
     def publish(self, track: PushedTrack) -> None:
         """One track more; the room hears of it once it flows."""
-        self.publisher.add(track)
+        self.tracks.add(track)
         self.follower.own |= {track.publication}
-        self.mover.publications = (*self.mover.publications, track.publication)
+        self.mover.publications = self.tracks.publications
         self.connections.offer()
         if self._filling is None:
             self._fill()
 
     def unpublish(self, track: OutgoingTrack) -> None:
         """The track ends: for the room at once, for the SFU when a move under way has ended."""
-        if track in self.publisher.tracks and track not in self._ending:
-            self._ending.append(track)
-            self._announced.discard(track.publication)
+        if self.tracks.end(track):
             self.router.send(player.Unpublish(publication=track.publication))
             self._end_tracks()
 
     def send(self, track: PushedTrack, unit: bytes, *, media_s: float | None = None) -> None:
         """Send a unit of a track that is published; units of one that has ended are dropped."""
         now = time.monotonic()
-        if track in self.publisher.tracks and (packets := track.packets(unit, at=now, media_s=media_s)):
+        if track in self.tracks.all and (packets := track.packets(unit, at=now, media_s=media_s)):
             self.publisher.send(track, packets, key=track.kind == "audio" or is_key(unit), now=now)
 
     def tap(self, on_packet: PacketTap) -> None:
@@ -149,6 +145,11 @@ class Participant:
         if self._session is not None:
             self._session.cancel()
         self._end("left")
+
+    @property
+    def follower(self) -> Follower:
+        """What we take of others."""
+        return self.view.follower
 
     @property
     def sfu(self) -> str:
@@ -234,16 +235,14 @@ class Participant:
             case f.Unneeded():
                 self.connections.unneeded(effect.sfu)
             case f.Dropped():
-                self._heard.discard(effect.publication)
-                self._watcher.event(e.TrackEnded(record=self._taken.pop(effect.publication)))
+                self.view.dropped(effect.publication)
             case f.Switched():
                 self._watcher.event(e.TrackSwitched(publication=effect.publication, sfu=effect.sfu))
 
     def _tell_router(self, effect: m.Effect) -> None:
-        tracks = {track.publication: track for track in self.publisher.tracks if track not in self._ending}
         if isinstance(effect, m.Announce):
-            self._announced.add(effect.publication)
-        message = router_message(effect, tracks=tracks)
+            self.tracks.announced(effect.publication)
+        message = router_message(effect, tracks=self.tracks.living)
         if message is not None:
             self.router.send(message)
 
@@ -272,15 +271,14 @@ class Participant:
         self._filling = asyncio.get_running_loop().call_later(FILL_EVERY_S, self._fill)
 
     def _end_tracks(self) -> None:
-        """While a move is under way its target waits for all tracks to flow, so they end after it."""
-        if not self._ending or self.mover.links.target is not None:
+        """While a move is under way its target waits for the tracks to flow, so they end after it."""
+        if self.mover.links.target is not None or not (ended := self.tracks.take_ended()):
             return
-        ended, self._ending = self._ending, []
         for track in ended:
             self.publisher.remove(track)
             for link in self.mover.links.all():  # what has ended is no reason to keep an old link
                 self._handle(m.Watched(link=link.number, publication=track.publication, count=0))
-        self.mover.publications = tuple(track.publication for track in self.publisher.tracks)
+        self.mover.publications = self.tracks.publications
         self.connections.stop(tuple(track.publication for track in ended))
 
     # --- the router ---
@@ -291,26 +289,13 @@ class Participant:
 
     def _resume(self, token: str) -> Message:
         home = self.mover.links.home
+        me = self.view.roster.me
         return player.Resume(
             resume_token=token,
             presence=self.presence,
             sfu=home.sfu if home is not None else "",
-            publications=() if home is None else tuple(self._records(home.sfu, home.generation)),
+            publications=self.tracks.records(player=me, sfu=home.sfu, generation=home.generation) if home else (),
         )
-
-    def _records(self, sfu: str, generation: int) -> list[PublicationRecord]:
-        return [
-            PublicationRecord(
-                publication=track.publication,
-                player=self.roster.me,
-                kind=track.kind,
-                source=track.source,
-                sfu=sfu,
-                generation=generation,
-            )
-            for track in self.publisher.tracks
-            if track.publication in self._announced
-        ]
 
     def _router_lost(self, closed: Closed) -> None:
         self._watcher.event(e.RouterWentAway(code=closed.code))
@@ -327,12 +312,9 @@ class Participant:
             case player.SfuAccess():
                 self._access(message)
             case player.RoomSnapshot():
-                self._room(message)
+                self._run(self.view.snapshot(message))
             case player.RoomUpdate():
-                self._tell([*self.roster.left(message.left), *self.roster.changed(message.players)])
-                effects = [*self.follower.changed(self._wanted(message.publications))]
-                self._taking()
-                self._run([*effects, *self.follower.ended(message.ended)])
+                self._run(self.view.update(message))
             case player.SfuGone():
                 self._handle(m.SfuEnded(sfu=message.sfu, reason=message.reason))
                 self._run(self.follower.gone(message.sfu))
@@ -350,9 +332,9 @@ class Participant:
                 self._handle_if(router_event(message))
 
     def _welcome(self, message: player.Welcome) -> None:
-        if not message.resumed and self.roster.me:
+        if not message.resumed and self.view.roster.me:
             self._begin_new_session()
-        self.roster.me = message.player
+        self.view.roster.me = message.player
         self.can_publish = message.can_publish
         if message.resumed:
             self._watcher.event(e.SessionResumed(router=message.router, player=message.player))
@@ -364,31 +346,11 @@ class Participant:
             self._handle_if(router_event(notice))
         if message.assignment is not None:
             self._handle_if(router_event(message.assignment))
-        self._room(message.snapshot)
-
-    def _room(self, snapshot: player.RoomSnapshot) -> None:
-        self._tell(self.roster.snapshot(snapshot.players))
-        effects = self.follower.snapshot(self._wanted(snapshot.publications))
-        self._taking()
-        self._run(effects)
-
-    def _wanted(self, publications: Iterable[PublicationRecord]) -> list[PublicationRecord]:
-        return [record for record in publications if self.plan.takes(record)]
-
-    def _taking(self) -> None:
-        """Tell of publications that we have begun to take."""
-        for publication, record in self.follower.publications.items():
-            if publication not in self._taken:
-                self._watcher.event(e.TrackPublished(record=record))
-            self._taken[publication] = record
-
-    def _tell(self, events: Iterable[e.PlayerEvent]) -> None:
-        for event in events:
-            self._watcher.event(event)
+        self._run(self.view.snapshot(message.snapshot))
 
     def _begin_new_session(self) -> None:
         """The old session's links can't be renewed: those that carry us last until the mover has opened new ones."""
-        self._announced.clear()
+        self.tracks.new_session()
         for sfu in self.connections.new_session():
             self._run(self.follower.closed(sfu))
 
@@ -436,8 +398,7 @@ class Participant:
     def _announce_late(self, link: MediaLink, publication: str) -> None:
         """A track that came after the home link carried the others; of those the mover tells the room."""
         home = self.mover.links.home
-        late = publication in self.mover.publications and publication not in self._announced
-        if home is not None and late and home.number in self.connections.numbers(link):
+        if home is not None and self.tracks.is_news(publication) and home.number in self.connections.numbers(link):
             self._do(m.Announce(publication=publication, sfu=home.sfu, generation=home.generation))
 
     def _failed(self, sfu: str, reason: str) -> None:
@@ -456,14 +417,10 @@ class Participant:
             self._handle(m.LinkDown(link=number, reason=reason, cut=cut))
 
     def link_unit(self, link: MediaLink, stream: Incoming, unit: bytes, timestamp: int, at: float) -> None:
-        publication = stream.publication
-        record = self.follower.publications.get(publication)
+        record = self.view.hears(stream.publication, link.sfu)
         if record is None:
             return
-        if publication not in self._heard:
-            self._heard.add(publication)
-            self._watcher.event(e.TrackHeard(record=record, sfu=link.sfu))
         self._watcher.unit(record, link, stream, unit, timestamp, at)
-        effects = self.follower.delivered(publication, link.sfu)
+        effects = self.follower.delivered(stream.publication, link.sfu)
         if effects:
             self._run(effects)

@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from player.core.own_tracks import OwnTracks
 from player.core.track import HEADER_BYTES, OutgoingTrack, rtx_packet
 from player.shell.transport import MediaTransport
 from shared.errors import BadPacket
@@ -38,20 +39,20 @@ class Outlet:
 class TrackPublisher:
     """A player's tracks. `cname` ties them together at the receivers."""
 
-    def __init__(self, tracks: Sequence[OutgoingTrack] = (), *, cname: str) -> None:
-        self.tracks = tuple(tracks)
+    def __init__(self, own: OwnTracks, *, cname: str) -> None:
+        self._own = own
         self.cname = cname
         self.keyframe_requests = 0
         self.repairs = 0
         self._outlets: dict[MediaTransport, Outlet] = {}
 
-    def add(self, track: OutgoingTrack) -> None:
-        """One track more; links have to offer it."""
-        self.tracks = (*self.tracks, track)
+    @property
+    def tracks(self) -> tuple[OutgoingTrack, ...]:
+        """What there is to offer and to send."""
+        return self._own.all
 
     def remove(self, track: OutgoingTrack) -> None:
         """This track has ended."""
-        self.tracks = tuple(other for other in self.tracks if other is not track)
         for outlet in self._outlets.values():
             outlet.sent.pop(track, None)
 
@@ -110,7 +111,7 @@ class TrackPublisher:
             )
             for track, sent in outlet.sent.items()
         ]
-        parts.append(rtcp.source_description(self.tracks[0].numbers.ssrc, self.cname))
+        parts.append(rtcp.source_description(next(iter(outlet.sent)).numbers.ssrc, self.cname))
         outlet.transport.send_rtcp(b"".join(parts))
 
     def feedback(self, transport: MediaTransport, compound: bytes) -> None:

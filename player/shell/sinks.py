@@ -37,7 +37,9 @@ class Sinks(Generic[T]):
         self._callbacks.append(callback)
 
     def put(self, item: T) -> None:
-        """To all readers. A callback that raises is logged and stays."""
+        """To all readers; to none after `close`. A callback that raises is logged and stays."""
+        if self._closed:
+            return
         for inbox in self._inboxes:
             inbox.put(item)
         for callback in self._callbacks:

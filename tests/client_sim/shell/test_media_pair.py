@@ -17,6 +17,7 @@ from client_sim.core.listener import source_of
 from client_sim.core.replay import LoopedPicture, LoopedSound
 from client_sim.shell.pacer import Pacer
 from client_sim.shell.replayer import Replayer
+from player.core.own_tracks import OwnTracks
 from player.core.session_sdp import FarEnd, Incoming
 from player.core.track import Numbers
 from player.shell.publisher import TrackPublisher
@@ -144,7 +145,7 @@ async def pair() -> AsyncIterator[Pair]:
         LoopedSound(CLIP, mid="0", numbers=AUDIO, start=start),
         LoopedPicture(CLIP, mid="1", numbers=VIDEO, start=start),
     )
-    publisher = TrackPublisher(tracks, cname="ann")
+    publisher = TrackPublisher(OwnTracks(tracks), cname="ann")
     closed: list[str] = []
     up = MediaTransport(
         on_rtp=lambda _p, _at: None,
