@@ -22,7 +22,7 @@ from player.core.events import (
     TrackPublished,
     TrackSwitched,
 )
-from player.core.received import MediaFrame, MediaPacket
+from player.core.received import MediaFrame, RtpPacket
 from player.core.rules import Decision, PlayerFacts, Rule, always, never, safe_to_move
 from player.shell.inbox import Inbox
 from player.shell.me import LocalTrack, Me, everything, join, nothing
@@ -39,7 +39,7 @@ __all__ = [
     "LocalTrack",
     "Me",
     "MediaFrame",
-    "MediaPacket",
+    "RtpPacket",
     "StepTaken",
     "PlayerCame",
     "PlayerChanged",

@@ -51,7 +51,7 @@ class Audience:
         return listener.take(unit, at=at)
 
     def ended(self, publication: str, *, now: float) -> None:
-        """The publication is no more; its silence from here on is no gap."""
+        """The publication has ended; its silence from here on is no gap."""
         listener = self._listeners.pop(publication, None)
         if listener is not None:
             listener.meter.paused()

@@ -16,12 +16,12 @@ WINDOW = 1024
 
 
 class Stretch(IntEnum):
-    """Stretches of time that are measured beside the whole."""
+    """Stretches of time that are measured besides the whole."""
 
     MOVE = 0
     """Since the player's last move began."""
     OBSERVER = 1
-    """Since whoever watches the bots said so."""
+    """Since the observer's last `mark`."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

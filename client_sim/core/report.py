@@ -98,7 +98,7 @@ class FleetReport(msgspec.Struct, frozen=True, kw_only=True):
     """How late this process was at worst in sending; gaps include it."""
     took_s: float
     cut: tuple[str, ...]
-    """One sentence for each way in which somebody was cut; empty when nobody was."""
+    """One sentence for each way in which a player was cut; empty when none was."""
     reports: tuple[BotReport, ...]
 
 

@@ -88,7 +88,7 @@ class TrackPublished(PlayerEvent):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrackEnded(PlayerEvent):
-    """Another player's publication is no more."""
+    """Another player's publication has ended."""
 
     record: PublicationRecord
 

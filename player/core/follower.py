@@ -85,7 +85,7 @@ class Follower:
     # --- the room ---
 
     def snapshot(self, publications: Iterable[PublicationRecord]) -> list[Effect]:
-        """The whole room anew."""
+        """The whole room; replaces what was known."""
         listed = {record.publication: record for record in publications}
         dropped = self._forget([name for name in self.publications if name not in listed])
         return [*dropped, *self.changed(listed.values())]
@@ -108,7 +108,7 @@ class Follower:
         return self._settle()
 
     def ended(self, publications: Iterable[str]) -> list[Effect]:
-        """Publications that are no more."""
+        """Publications that have ended."""
         return [*self._forget(publications), *self._settle()]
 
     # --- the links ---

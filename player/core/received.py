@@ -30,7 +30,7 @@ class MediaFrame:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class MediaPacket:
+class RtpPacket:
     """A decrypted RTP packet, as it came from one SFU. While its publication moves, packets come from two."""
 
     publication: PublicationRecord

@@ -1,4 +1,4 @@
-"""One publication as we send it: its numbers, its packets, and those sent lately for whoever has lost one.
+"""One publication as we send it: its numbers, its packets, and those sent lately, in case one is lost.
 
 The same bytes go out on every copy of a publication during a move, so packets belong to a track and not to a link.
 """

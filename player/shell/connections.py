@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
-from player.shell.media_link import LinkOwner, MediaLink
+from player.shell.media_link import MediaLink, MediaLinkOwner
 from player.shell.publisher import TrackPublisher
 from player.shell.receiver import PacketTap
 
@@ -21,7 +21,7 @@ class Connections:
     def __init__(
         self,
         *,
-        owner: LinkOwner,
+        owner: MediaLinkOwner,
         publisher: TrackPublisher,
         wanted: Callable[[str], Sequence[str]],
         closed: Callable[[str], None],

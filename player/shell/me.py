@@ -16,7 +16,7 @@ from player.core.claims import names_in
 from player.core.errors import JoinFailed, SessionOver
 from player.core.events import PlayerEvent, SessionBegan, SessionEnded, TrackEnded
 from player.core.frames import is_key
-from player.core.received import MediaFrame, MediaPacket
+from player.core.received import MediaFrame, RtpPacket
 from player.core.rules import Rule, safe_to_move
 from player.core.session_sdp import Incoming
 from player.core.splice import Splice
@@ -154,7 +154,7 @@ class Me:
         self._participant = Participant(plan, rule=RuleBox(rule), watcher=self, rng=rng)
         self._events: Sinks[PlayerEvent] = Sinks()
         self._frames: Sinks[MediaFrame] = Sinks()
-        self._packets: Sinks[MediaPacket] = Sinks()
+        self._packets: Sinks[RtpPacket] = Sinks()
         self._splices: dict[str, Splice] = {}
         self._early: deque[PlayerEvent] | None = deque(maxlen=LIMIT)
         """What has happened until the first reader of events came."""
@@ -257,7 +257,7 @@ class Me:
         """Opus packets and whole frames of all that we take, from now on, each once."""
         return self._frames.inbox(limit)
 
-    def packets(self, *, limit: int = LIMIT) -> Inbox[MediaPacket]:
+    def packets(self, *, limit: int = LIMIT) -> Inbox[RtpPacket]:
         """RTP packets of all that we take, from now on, as they come from each SFU."""
         self._tap()
         return self._packets.inbox(limit)
@@ -270,7 +270,7 @@ class Me:
         """Call it with each frame; it must be quick."""
         self._frames.call(callback)
 
-    def on_packet(self, callback: Callable[[MediaPacket], None]) -> None:
+    def on_packet(self, callback: Callable[[RtpPacket], None]) -> None:
         """Call it with each RTP packet; it must be quick."""
         self._tap()
         self._packets.call(callback)
@@ -314,7 +314,7 @@ class Me:
     def _packet(self, sfu: str, stream: Incoming, packet: bytes, at: float) -> None:
         record = self.publications.get(stream.publication)
         if record is not None and self._packets:
-            self._packets.put(MediaPacket(publication=record, sfu=sfu, data=packet, at=at))
+            self._packets.put(RtpPacket(publication=record, sfu=sfu, data=packet, at=at))
 
     # --- what the participant tells ---
 

@@ -27,7 +27,7 @@ CUTTING = (CloseCode.TERMINATING, CloseCode.REPLACED, CloseCode.REFUSED)
 """Close codes after which the SFU has dropped our media as well."""
 
 
-class LinkOwner(Protocol):
+class MediaLinkOwner(Protocol):
     """Told what happens to a link."""
 
     def link_entered(self, link: MediaLink, *, carrying: bool) -> None:
@@ -55,7 +55,7 @@ class MediaLink:
         sfu: str,
         address: str,
         token: str,
-        owner: LinkOwner,
+        owner: MediaLinkOwner,
         publisher: TrackPublisher,
         on_packet: PacketTap | None = None,
     ) -> None:
@@ -149,7 +149,7 @@ class MediaLink:
             self._receiver.on_packet = self._on_packet
 
     async def leave(self) -> None:
-        """Go, in good order."""
+        """Say goodbye to the SFU, and close."""
         self._finished = True
         self._wire.send(m.LeaveSfu())
         await self._wire.close()

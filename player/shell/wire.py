@@ -44,7 +44,7 @@ class MessageSocket(Generic[T]):
         self._connection: ClientConnection | None = None
 
     def send(self, message: Message) -> bool:
-        """Queue a message; False when the queue is full or nobody is connected."""
+        """Queue a message; False when the queue is full or there is no connection."""
         if self._connection is None:
             return False
         try:
@@ -54,7 +54,7 @@ class MessageSocket(Generic[T]):
         return True
 
     async def close(self) -> None:
-        """Close in good order, what is queued first."""
+        """Send what is queued, and close."""
         connection = self._connection
         if connection is not None:
             self._connection = None

@@ -164,7 +164,7 @@ async def test_packets_come_raw_and_whole(fleet: Fleet) -> None:
             await recorder.publish("audio")
         packets = recorder.packets(limit=50)
         microphone = await ann.publish("audio")
-        got: list[player.MediaPacket] = []
+        got: list[player.RtpPacket] = []
         async with feeding(microphone, 0.02, sound):
             async for packet in packets:
                 if rtp.parse(packet.data).payload_end - rtp.parse(packet.data).payload_start > 10:

@@ -299,7 +299,7 @@ async def test_a_clean_goodbye_is_noticed(pair: Pair) -> None:
     await until(lambda: "dtls-closed" in pair.closed)
 
 
-async def test_nobody_there_is_a_typed_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_no_answer_is_a_typed_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("player.shell.transport.CONNECT_S", 0.3)
     far = FarSide()
     far.answering = False

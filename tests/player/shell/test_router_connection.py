@@ -152,10 +152,10 @@ async def test_messages_of_a_newer_version_are_skipped_and_garbage_ends_the_conn
         assert got[1:] == [p.Pong(n=7)]
         assert (wire.unknown, closed.code, closed.opened) == (1, ABNORMAL, True)
         assert "not a router-to-player message" in closed.reason
-        assert not wire.send(p.Leave()), "nobody is there any more"
+        assert not wire.send(p.Leave()), "there is no connection any more"
 
 
-async def test_nobody_there_is_told_without_an_exception() -> None:
+async def test_no_router_there_is_told_without_an_exception() -> None:
     closed = await MessageSocket("ws://127.0.0.1:9/x", p.to_player).run(lambda: p.Leave(), lambda _: None)
     assert (closed.code, closed.opened) == (ABNORMAL, False)
 
