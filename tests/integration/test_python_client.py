@@ -19,7 +19,7 @@ from player.core.tracks import BLACK
 from shared.rtc import rtp
 from shared.tokens import PlayerClaims, issue
 
-pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(120)]
 WITHIN_S = 40.0
 SOUND = bytes([31 << 3])
 """First byte of an Opus packet of 20 ms."""

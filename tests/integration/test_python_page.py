@@ -17,7 +17,7 @@ import player
 from localfleet.fleet import Fleet, FleetSpec
 from shared.tokens import PlayerClaims, issue
 
-pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(120)]
 PAGE = (Path(__file__).parents[2] / "docs" / "python-client.md").read_text(encoding="utf-8")
 SCRIPTS = dict(re.findall(r"^`(\w+\.py)`:\n\n```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL))
 WITHIN_S = 60.0

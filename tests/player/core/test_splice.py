@@ -62,7 +62,7 @@ def test_a_copy_that_takes_over_without_overlap_is_placed_by_the_clock() -> None
 
 
 def test_copies_that_are_no_twins_are_changed_over_once_and_time_goes_on() -> None:
-    """A browser encodes separately for each SFU: nothing is alike, and a picture begins at the new copy's first frame."""
+    """A browser encodes for each SFU separately: no bytes are alike, and a picture begins at the copy's first frame."""
     stream = Stream(whole=True)
     for number in range(60):
         stream.bring("a", number, data=b"of the first encoder %06d" % number)
