@@ -94,12 +94,12 @@ async def test_the_scripts_talk_to_one_another(fleet: Fleet, tmp_path: Path) -> 
     pictures = await watcher.line("50 pictures")
     size, seconds = re.fullmatch(r"50 pictures of (\S+) in (\S+) s", pictures).groups()  # type: ignore[union-attr]
     assert size == "320x180"
-    assert 1.5 <= float(seconds) <= 4.0, "25 pictures a second"
+    assert float(seconds) >= 1.9, "25 pictures a second, by the talker's clock"
     assert await talker.line("talked on") in {f"talked on {name}" for name in fleet.sfus}
     heard = await listener.line("in lobby bob heard")
     counts = {name: int(count) for name, count in re.findall(r"'(\w+)': (\d+)", heard)}
     assert counts["ann"] > 100
-    assert counts["agent"] >= 5, "its silence"
+    assert counts["agent"] >= 1, "its silence, until it leaves"
     assert (await agent.line("goodbye")).split()[1] in {"ann", "bob", "eve"}
     for script in (agent, talker, watcher, listener):
         await script.end()
