@@ -25,7 +25,9 @@ from player.core.events import (
 from player.core.received import MediaFrame, RtpPacket
 from player.core.rules import Decision, PlayerFacts, Rule, always, never, safe_to_move
 from player.shell.inbox import Inbox
-from player.shell.me import LocalTrack, Me, everything, join, nothing
+from player.shell.join import everything, join, nothing
+from player.shell.local_track import LocalTrack
+from player.shell.me import Me
 from shared.errors import BadSetting, BadToken, Refused, SluiceError
 from shared.records import PlayerRecord, Presence, PublicationRecord
 

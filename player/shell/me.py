@@ -6,23 +6,22 @@ import asyncio
 import random
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Mapping
 
 import msgspec
 
 from player.core.behaviour import RuleBox
-from player.core.claims import names_in
 from player.core.errors import JoinFailed, SessionOver
 from player.core.events import PlayerEvent, SessionBegan, SessionEnded, TrackEnded
 from player.core.frames import is_key
 from player.core.received import MediaFrame, RtpPacket
-from player.core.rules import Rule, safe_to_move
+from player.core.rules import Rule
 from player.core.session_sdp import Incoming
 from player.core.splice import Splice
 from player.core.track import MIDS, Numbers
-from player.core.tracks import OpusTrack, PushedTrack, Vp8Track
+from player.core.tracks import OpusTrack, Vp8Track
 from player.shell.inbox import Inbox
+from player.shell.local_track import LocalTrack
 from player.shell.media_link import MediaLink
 from player.shell.participant import Participant
 from player.shell.sinks import Sinks
@@ -31,125 +30,15 @@ from shared.errors import BadSetting, Refused
 from shared.messages.codes import Refusal
 from shared.records import PlayerRecord, Presence, PublicationRecord
 
-CLIENT = "sluice-player/1"
-JOIN_S = 15.0
-SPREAD_S = 1.5
-"""Within this time, at random, a move begins that nothing forces: a room does not move in one instant."""
 LIMIT = 1000
 """Frames, packets or events that wait for a slow reader: 20 s of one player's sound."""
-AT_DESK = Presence()
-
-
-def everything(record: PublicationRecord) -> bool:
-    """Take all publications of the room."""
-    return True
-
-
-def nothing(record: PublicationRecord) -> bool:
-    """Take none: a player that only publishes."""
-    return False
-
-
-@asynccontextmanager
-async def join(
-    url: str | Sequence[str],
-    token: str | Callable[[], str],
-    *,
-    presence: Presence = AT_DESK,
-    rule: Rule = safe_to_move,
-    takes: Callable[[PublicationRecord], bool] = everything,
-    on_event: Callable[[PlayerEvent], None] | None = None,
-    client: str = CLIENT,
-    spread_s: float = SPREAD_S,
-    timeout_s: float = JOIN_S,
-) -> AsyncIterator[Me]:
-    """Join the room that the token names, and leave it at the end of the `async with`.
-
-    `url`: a router's websocket URL, or several, of which any will do. `token`: a player token, or a function that makes
-    one, which is better for a long session: it is asked again when a session can't be resumed. `takes` says which
-    publications of others to subscribe to. `on_event` hears everything from the first event on.
-
-    Raises `BadSetting` for a URL and `BadToken` for a token that is none, `JoinFailed` when no router has let us in
-    within `timeout_s`.
-    """
-    me = _make(url, token, presence=presence, rule=rule, takes=takes, client=client, spread_s=spread_s)
-    if on_event is not None:
-        me.on_event(on_event)
-    try:
-        await me._begin(timeout_s)
-        yield me
-    finally:
-        await me.leave()
-
-
-def _make(
-    url: str | Sequence[str],
-    token: str | Callable[[], str],
-    *,
-    presence: Presence,
-    rule: Rule,
-    takes: Callable[[PublicationRecord], bool],
-    client: str,
-    spread_s: float,
-) -> Me:
-    urls = (url,) if isinstance(url, str) else tuple(url)
-    if not urls or not all(each.startswith(("ws://", "wss://")) for each in urls):
-        raise BadSetting(setting="url", detail="name a router or several, such as ws://127.0.0.1:7000")
-    fresh = token if callable(token) else lambda: token
-    identity, room = names_in(fresh())
-    plan = ParticipantPlan(
-        identity=identity,
-        room=room,
-        routers=urls,
-        token=fresh,
-        client=client,
-        presence=presence,
-        spread_s=spread_s,
-        takes=takes,
-    )
-    return Me(plan, rule=rule, rng=random.Random())
-
-
-class LocalTrack:
-    """Something that we publish. It goes on over moves; while nothing is sent it stays published."""
-
-    def __init__(self, track: PushedTrack, participant: Participant) -> None:
-        self._track = track
-        self._participant = participant
-
-    @property
-    def publication(self) -> str:
-        """Its id in the room."""
-        return self._track.publication
-
-    @property
-    def key_wanted(self) -> bool:
-        """The encoder should make its next frame a key frame. Always false for sound."""
-        return isinstance(self._track, Vp8Track) and self._track.key_wanted
-
-    @property
-    def dropped(self) -> int:
-        """Frames that were not sent because receivers lack the key frame they build on."""
-        return self._track.dropped if isinstance(self._track, Vp8Track) else 0
-
-    def send(self, unit: bytes | bytearray | memoryview, *, media_s: float | None = None) -> None:
-        """Send an Opus packet or a VP8 frame, at the time that it is to be heard or seen: nothing is paced here.
-
-        `media_s` is its time by your own clock [s]. Without it sound follows on sound, and a picture is of this moment.
-        Call it in the event loop's thread.
-        """
-        self._participant.send(self._track, bytes(unit), media_s=media_s)
-
-    def end(self) -> None:
-        """Publish it no longer."""
-        self._participant.unpublish(self._track)
 
 
 class Me:
     """A player of a room, from `join` to `leave`. All of it belongs to one event loop."""
 
     def __init__(self, plan: ParticipantPlan, *, rule: Rule, rng: random.Random) -> None:
-        """Use `join`, which also waits until we are in the room."""
+        """Use `join`, which makes one, begins it and leaves at the end."""
         self._rng = rng
         self._participant = Participant(plan, rule=RuleBox(rule), watcher=self, rng=rng)
         self._events: Sinks[PlayerEvent] = Sinks()
@@ -162,6 +51,26 @@ class Me:
         self._ended = ""
         self._began = False
         self._news = asyncio.Event()
+
+    # --- coming and going ---
+
+    async def begin(self, timeout_s: float) -> None:
+        """Join, and wait until we are in the room. Raises `JoinFailed`."""
+        self._participant.start()
+        try:
+            async with asyncio.timeout(timeout_s):
+                while not self._began and not self._ended:
+                    await self._wait()
+        except TimeoutError:
+            closed = self._participant.router.closed
+            reason = "timeout" if closed is not None and closed.opened else "no-router"
+            raise JoinFailed(reason=reason, detail=closed.reason if closed is not None else "") from None
+        if self._ended:
+            raise JoinFailed(reason=self._ended)
+
+    async def leave(self) -> None:
+        """Leave the room; the readers' loops end. Safe twice; the end of `async with` does it."""
+        await self._participant.leave()
 
     # --- who and where ---
 
@@ -239,10 +148,6 @@ class Me:
                 self._check()
                 await self._wait()
 
-    async def leave(self) -> None:
-        """Leave the room; the readers' loops end. Safe twice; the end of `async with` does it."""
-        await self._participant.leave()
-
     # --- what we receive ---
 
     def events(self, *, limit: int = LIMIT) -> Inbox[PlayerEvent]:
@@ -276,19 +181,6 @@ class Me:
         self._packets.call(callback)
 
     # --- inside ---
-
-    async def _begin(self, timeout_s: float) -> None:
-        self._participant.start()
-        try:
-            async with asyncio.timeout(timeout_s):
-                while not self._began and not self._ended:
-                    await self._wait()
-        except TimeoutError:
-            closed = self._participant.router.closed
-            reason = "timeout" if closed is not None and closed.opened else "no-router"
-            raise JoinFailed(reason=reason, detail=closed.reason if closed is not None else "") from None
-        if self._ended:
-            raise JoinFailed(reason=self._ended)
 
     async def _wait(self) -> None:
         self._news.clear()
