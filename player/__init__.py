@@ -3,6 +3,7 @@
 from player.core.errors import JoinFailed, SessionOver
 from player.core.events import (
     LinkFailed,
+    MoveDecided,
     PlayerCame,
     PlayerChanged,
     PlayerEvent,
@@ -12,7 +13,6 @@ from player.core.events import (
     RequestRefused,
     RouterEndsSoon,
     RouterWentAway,
-    RuleAnswered,
     SessionBegan,
     SessionEnded,
     SessionResumed,
@@ -23,7 +23,7 @@ from player.core.events import (
     TrackSwitched,
 )
 from player.core.received import MediaFrame, RtpPacket
-from player.core.rules import Decision, PlayerFacts, Rule, always, never, safe_to_move
+from player.core.rules import PlayerFacts, Rule, RuleAnswer, always, never, safe_to_move
 from player.shell.inbox import Inbox
 from player.shell.join import everything, join, nothing
 from player.shell.local_track import LocalTrack
@@ -34,7 +34,7 @@ from shared.records import PlayerRecord, Presence, PublicationRecord
 __all__ = [
     "BadSetting",
     "BadToken",
-    "Decision",
+    "RuleAnswer",
     "Inbox",
     "JoinFailed",
     "LinkFailed",
@@ -58,7 +58,7 @@ __all__ = [
     "RouterEndsSoon",
     "RouterWentAway",
     "Rule",
-    "RuleAnswered",
+    "MoveDecided",
     "SessionBegan",
     "SessionEnded",
     "SessionOver",

@@ -47,7 +47,7 @@ class Chronicle:
                 self.tell("hearing", **facts, sfu=event.sfu)
             case e.TrackSwitched():
                 self.tell("playing-from", publication=event.publication, sfu=event.sfu)
-            case e.RuleAnswered():
+            case e.MoveDecided():
                 self.tell("decided", sfu=event.sfu, move=event.move, reason=event.reason)
             case e.StepTaken():
                 self._step(event)

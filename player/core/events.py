@@ -113,7 +113,7 @@ class TrackSwitched(PlayerEvent):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class RuleAnswered(PlayerEvent):
+class MoveDecided(PlayerEvent):
     """What we do about the cordoned SFU that we are on, and why."""
 
     sfu: str

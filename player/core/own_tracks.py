@@ -34,10 +34,6 @@ class OwnTracks:
         """The room has been told of it."""
         self._announced.add(publication)
 
-    def is_news(self, publication: str) -> bool:
-        """The room has not been told of it yet."""
-        return publication in self.living and publication not in self._announced
-
     def new_session(self) -> None:
         """The room knows of nothing."""
         self._announced.clear()

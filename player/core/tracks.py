@@ -1,6 +1,6 @@
 """Tracks whose units an application hands over as its encoder makes them: Opus packets, VP8 frames.
 
-A track keeps flowing while its source pauses, because a player moves to another SFU only when all of its tracks flow
+A track keeps flowing while its source pauses, because a player moves to another SFU when what flowed on the old one flows
 there: sound becomes a packet of silence now and then, as encoders with discontinuous transmission do; a picture is its
 last key frame, where a new copy has to begin with one.
 """

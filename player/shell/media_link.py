@@ -33,6 +33,9 @@ class MediaLinkOwner(Protocol):
     def link_entered(self, link: MediaLink, *, carrying: bool) -> None:
         """The SFU let us in; `carrying`: with the right to carry our publications. A visitor may get it later."""
 
+    def link_connected(self, link: MediaLink) -> None:
+        """The publish connection is up, whether or not we send anything."""
+
     def link_refused(self, link: MediaLink, number: int, code: str) -> None:
         """A visitor did not get that right, and stays a visitor."""
 
@@ -268,6 +271,7 @@ class MediaLink:
     async def _connect_up(self, transport: MediaTransport, far: session_sdp.FarEnd) -> None:
         if await self._connect(transport, far) and self.number is not None:
             self._publisher.attach(transport)
+            self._owner.link_connected(self)
 
     def _feedback(self, compound: bytes, at: float) -> None:
         if self._up is not None:

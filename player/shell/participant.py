@@ -221,7 +221,7 @@ class Participant:
                 self.connections.abandon(effect.link)
             case m.ReportDecided():
                 self._tell_router(effect)
-                self._watcher.event(e.RuleAnswered(sfu=effect.sfu, move=effect.move, reason=effect.reason))
+                self._watcher.event(e.MoveDecided(sfu=effect.sfu, move=effect.move, reason=effect.reason))
             case m.ReportMoved():
                 self._moved(effect)
             case m.TellStep():
@@ -276,7 +276,8 @@ class Participant:
             return
         for track in ended:
             self.publisher.remove(track)
-            for link in self.mover.links.all():  # what has ended is no reason to keep an old link
+            self.mover.links.forget(track.publication)
+            for link in self.mover.links.all():  # one that was kept for this track only may go now
                 self._handle(m.Watched(link=link.number, publication=track.publication, count=0))
         self.mover.publications = self.tracks.publications
         self.connections.stop(tuple(track.publication for track in ended))
@@ -380,6 +381,10 @@ class Participant:
         if carrying and link.number is not None:
             self._handle(m.LinkEntered(link=link.number))
 
+    def link_connected(self, link: MediaLink) -> None:
+        if link.number is not None:
+            self._handle(m.MediaConnected(link=link.number))
+
     def link_refused(self, link: MediaLink, number: int, code: str) -> None:
         self.connections.refused(number)
         self._failed(link.sfu, code)
@@ -392,14 +397,6 @@ class Participant:
             self._watcher.event(e.RequestRefused(sfu=link.sfu, code=message.code, message=message.message))
         elif link.number is not None:
             self._handle_if(media_event(message, link=link.number, sfu=link.sfu))
-            if isinstance(message, media.PublicationFlowing):
-                self._announce_late(link, message.publication)
-
-    def _announce_late(self, link: MediaLink, publication: str) -> None:
-        """A track that came after the home link carried the others; of those the mover tells the room."""
-        home = self.mover.links.home
-        if home is not None and self.tracks.is_news(publication) and home.number in self.connections.numbers(link):
-            self._do(m.Announce(publication=publication, sfu=home.sfu, generation=home.generation))
 
     def _failed(self, sfu: str, reason: str) -> None:
         if reason not in NOT_FAILURES:

@@ -14,8 +14,9 @@ import pytest_asyncio
 
 import player
 from localfleet.fleet import Fleet, FleetSpec
-from player.core import opus
+from player.core import mover, opus
 from player.core.tracks import BLACK
+from player.shell.participant import Participant
 from shared.rtc import rtp
 from shared.tokens import PlayerClaims, issue
 
@@ -128,6 +129,26 @@ async def test_a_pause_is_heard_as_silence_and_a_camera_that_has_not_begun_as_bl
         await until(lambda: got[opus.SILENCE] > 1 and got[BLACK] > 0)
 
 
+async def test_a_player_that_sends_nothing_is_at_home_once_its_media_can_pass(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without the silence that fills pauses: the mover is told that the connection is up."""
+    monkeypatch.setattr(Participant, "_fill", lambda self: None)
+    monkeypatch.setattr(mover, "FLOW_TIMEOUT_S", 0.7)
+    async with player.join(fleet.router_urls(), token(fleet, "ann", "mute")) as ann:
+        await ann.publish("audio")
+        await ann.settled(timeout_s=WITHIN_S)
+        steps = [event.step for event in await early(ann) if isinstance(event, player.StepTaken)]
+        assert "failed" not in steps
+
+
+async def early(me: player.Me) -> list[player.PlayerEvent]:
+    """What has happened so far."""
+    events = me.events()
+    await me.leave()
+    return [event async for event in events]
+
+
 async def test_tracks_come_and_go_while_the_player_is_there(fleet: Fleet) -> None:
     async with (
         player.join(fleet.router_urls(), token(fleet, "ann", "door")) as ann,
@@ -152,6 +173,30 @@ async def test_tracks_come_and_go_while_the_player_is_there(fleet: Fleet) -> Non
     assert kinds.count(player.TrackPublished) == 2
     assert kinds.count(player.TrackEnded) == 1
     assert kinds[-1] is player.SessionEnded
+
+
+async def test_a_track_that_has_ended_holds_no_move_up(fleet: Fleet) -> None:
+    async with (
+        player.join(fleet.router_urls(), token(fleet, "ann", "ended"), spread_s=0.2) as ann,
+        player.join(fleet.router_urls(), token(fleet, "bob", "ended"), spread_s=0.2) as bob,
+    ):
+        heard: set[str] = set()
+        bob.on_frame(lambda frame: heard.add(frame.publication.publication))
+        await ann.publish("audio")
+        second = await ann.publish("audio")
+        await until(lambda: len(heard) == 2)
+        second.end()
+        await until(lambda: len(bob.publications) == 1)
+        events, old = ann.events(), ann.sfu
+        fleet.signal_sfu(old, signal.SIGTERM)
+        async for event in events:
+            if isinstance(event, player.Relocated):
+                break
+        assert (event.left, ann.sfu != old) == (old, True)
+        assert event.took_ms < 10_000, "an old link is closed after 30 s at the latest, and this one at once"
+    await fleet.add_sfu()
+    await asyncio.wait_for(fleet.sfus[old].child.wait(), WITHIN_S)
+    del fleet.sfus[old]
 
 
 async def test_packets_come_raw_and_whole(fleet: Fleet) -> None:
@@ -209,9 +254,9 @@ async def test_players_know_of_each_other_and_of_their_presence(fleet: Fleet) ->
 async def test_a_rule_of_the_applications_own_decides(fleet: Fleet) -> None:
     asked: list[player.PlayerFacts] = []
 
-    def stay(facts: player.PlayerFacts) -> player.Decision:
+    def stay(facts: player.PlayerFacts) -> player.RuleAnswer:
         asked.append(facts)
-        return player.Decision(False, "on-air")
+        return player.RuleAnswer(False, "on-air")
 
     async with player.join(
         fleet.router_urls(),
@@ -223,7 +268,7 @@ async def test_a_rule_of_the_applications_own_decides(fleet: Fleet) -> None:
         events, old = ann.events(), ann.sfu
         fleet.signal_sfu(old, signal.SIGTERM)
         async for event in events:
-            if isinstance(event, player.RuleAnswered):
+            if isinstance(event, player.MoveDecided):
                 break
         assert (event.move, event.reason, ann.sfu) == (False, "on-air", old)
         assert (asked[0].identity, asked[0].room, asked[0].sfu) == ("ann", "rule", old)

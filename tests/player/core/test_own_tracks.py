@@ -23,9 +23,8 @@ def test_a_router_is_told_of_what_the_room_knows_and_of_nothing_else() -> None:
     assert known(own) == ["second"]
     (record,) = own.records(player="me", sfu="a", generation=3)
     assert (record.player, record.kind, record.source, record.sfu, record.generation) == ("me", "audio", "mic", "a", 3)
-    assert (own.is_news("first"), own.is_news("second"), own.is_news("none")) == (True, False, False)
     own.new_session()
-    assert own.is_news("second")
+    assert known(own) == []
 
 
 def test_a_track_that_is_to_end_is_sent_until_it_is_taken_out() -> None:
@@ -35,6 +34,5 @@ def test_a_track_that_is_to_end_is_sent_until_it_is_taken_out() -> None:
     assert own.end(first)
     assert not own.end(first)
     assert (own.publications, list(own.living), known(own)) == (("first", "second"), ["second"], [])
-    assert not own.is_news("first")
     assert own.take_ended() == [first]
     assert (own.publications, own.take_ended()) == (("second",), [])
