@@ -34,7 +34,7 @@ collecting first: that would hold up media for as long as 0.1 s."""
 def bots_command(config: BotsConfig | None = None) -> int:
     """Join simulated players with real media, and report gaps, moves and losses.
 
-    Ends with status 1 when anybody was cut: evicted, without an SFU at the end, or with a connection that failed.
+    Ends with status 1 when a player was cut: evicted, without an SFU at the end, or with a connection that failed.
     """
     try:
         config = (config or BotsConfig()).check()

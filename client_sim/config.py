@@ -40,7 +40,7 @@ class BotsConfig:
     clip: Path | None = None
     """A media file to publish; without it a generated clip with a frame counter and a beep each second."""
     video: bool = True
-    """Publish video beside audio."""
+    """Publish video as well as audio."""
     subscribe_only: int = 0
     """How many of the bots publish nothing."""
     duration_s: float = 0.0
@@ -48,7 +48,7 @@ class BotsConfig:
     join_per_s: float = 40.0
     """Bots that join a second."""
     move_spread_s: float = 1.5
-    """Seconds within which, at random, a player begins to move that moves of its own will: a room moves spread out."""
+    """Seconds within which, at random, a move begins that nothing forces: a room moves spread out."""
     seed: int = 0
     """Seed of all chance; 0: another one each time."""
     json: bool = False

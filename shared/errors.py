@@ -19,6 +19,8 @@
      +- NotApplied              operators: a command was written, but the fleet did not follow it in time
      +- NoFleet                 operators: no fleet was named and none runs here
      +- PoolError               control: a pool of nodes did not answer, or refused
+     +- JoinFailed              player: no router has let us in; `reason` says why
+     +- SessionOver             player: something was asked of a session that has ended
      +- SystemRefused           cli: a file, a socket or a process that the system does not give us
 
 Errors keep their facts as attributes and compose their sentence from them.

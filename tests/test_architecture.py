@@ -28,13 +28,6 @@ IMPURE_FOR_A_REASON = {
 }
 """Credentials must be beyond guessing: no seeded `Random` may make them."""
 
-TWICE = frozenset(
-    """
-    Counts Join Leave Mark Part PeerTransport Presence RouterLink Script
-    """.split()  # noqa: SIM905
-)
-"""Names that two public classes still share. Rename one, and take it off here."""
-
 WITHOUT_A_PRODUCT_FOLDER = set(
     "browser deploy docs fakes integration interop movers mutants stories".split()  # noqa: SIM905
 )
@@ -66,7 +59,7 @@ def test_a_core_only_decides() -> None:
 
 
 def test_a_public_class_name_stands_for_one_class() -> None:
-    assert {name for name, files in classes(ROOT).items() if len(files) > 1} == TWICE
+    assert {name for name, files in classes(ROOT).items() if len(files) > 1} == set()
 
 
 def test_test_folders_are_those_of_the_product() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from client_sim.core.clip import ClipIndex
-from client_sim.core.gaps import GapReport, Mark
+from client_sim.core.gaps import GapReport, Stretch
 from client_sim.core.listener import Listener
 from shared.records import PublicationRecord
 
@@ -51,18 +51,18 @@ class Audience:
         return listener.take(unit, at=at)
 
     def ended(self, publication: str, *, now: float) -> None:
-        """The publication is no more; its silence from here on is no gap."""
+        """The publication has ended; its silence from here on is no gap."""
         listener = self._listeners.pop(publication, None)
         if listener is not None:
             listener.meter.paused()
             self._ended = [*self._ended[-MAX_KEPT + 1 :], _received(listener, now)]
 
-    def mark(self, mark: Mark) -> None:
+    def mark(self, mark: Stretch) -> None:
         """A stretch of its own begins."""
         for listener in self._listeners.values():
             listener.meter.mark(mark)
 
-    def since(self, mark: Mark, kind: str, *, now: float) -> float | None:
+    def since(self, mark: Stretch, kind: str, *, now: float) -> float | None:
         """Longest gap of any publication of this kind since the mark [ms]; None when there is none to hear."""
         gaps = [one.meter.since(mark, now=now) for one in self._listeners.values() if one.kind == kind]
         return round(max(gaps), 2) if gaps else None

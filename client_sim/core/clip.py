@@ -10,10 +10,8 @@ from shared.errors import BadInput
 
 AUDIO_MS = 20
 """An Opus packet, as browsers send it."""
-AUDIO_CLOCK = 48_000
-VIDEO_CLOCK = 90_000
 FORMAT = 4
-"""Version of the file in the cache; a file of another version is made anew."""
+"""Version of the file in the cache; a file of another version is made again."""
 
 
 class BadClip(BadInput):

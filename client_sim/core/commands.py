@@ -8,50 +8,55 @@ import msgspec
 
 from shared.errors import BadMessage
 
-EVERYBODY = "*"
+ALL_BOTS = "*"
 
 
-class Command(msgspec.Struct, frozen=True, kw_only=True, tag_field="cmd", tag=str.lower, forbid_unknown_fields=True):
-    """A command; its tag is its class name in lower case."""
+def _word(name: str) -> str:
+    """`MarkCommand` -> `mark`."""
+    return name.removesuffix("Command").lower()
 
 
-class Presence(Command, frozen=True, kw_only=True):
+class Command(msgspec.Struct, frozen=True, kw_only=True, tag_field="cmd", tag=_word, forbid_unknown_fields=True):
+    """A command; its word is the beginning of its class name."""
+
+
+class PresenceCommand(Command, frozen=True, kw_only=True):
     """A bot's situation changes; inputs that are not named stay as they are."""
 
-    bot: str = EVERYBODY
+    bot: str = ALL_BOTS
     """Its identity, or `*`."""
     at_desk: bool | None = None
     in_ambient_meeting: bool | None = None
     in_conversation: bool | None = None
 
 
-class Join(Command, frozen=True, kw_only=True):
+class JoinCommand(Command, frozen=True, kw_only=True):
     """More players come."""
 
     room: Annotated[str, msgspec.Meta(min_length=1, max_length=128)]
     bots: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 1
 
 
-class Leave(Command, frozen=True, kw_only=True):
+class LeaveCommand(Command, frozen=True, kw_only=True):
     """A player leaves for good; what it met stays in the reports."""
 
     bot: str
     """Its identity, or `*`."""
 
 
-class Mark(Command, frozen=True, kw_only=True):
-    """From here on `marked_..._gap_ms` of the reports begin anew."""
+class MarkCommand(Command, frozen=True, kw_only=True):
+    """From here on `marked_..._gap_ms` of the reports count from zero."""
 
 
-class Report(Command, frozen=True, kw_only=True):
+class ReportCommand(Command, frozen=True, kw_only=True):
     """Print a report as an event."""
 
 
-class Stop(Command, frozen=True, kw_only=True):
-    """Everybody leaves, and the final report is printed."""
+class StopCommand(Command, frozen=True, kw_only=True):
+    """All bots leave, and the final report is printed."""
 
 
-AnyCommand = Presence | Join | Leave | Mark | Report | Stop
+AnyCommand = PresenceCommand | JoinCommand | LeaveCommand | MarkCommand | ReportCommand | StopCommand
 _decoder: msgspec.json.Decoder[AnyCommand] = msgspec.json.Decoder(AnyCommand)
 
 

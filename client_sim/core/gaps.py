@@ -15,13 +15,13 @@ WINDOW = 1024
 """Numbers kept while a late copy may still come [units]: 20 s of Opus packets."""
 
 
-class Mark(IntEnum):
-    """Stretches of time that are measured beside the whole."""
+class Stretch(IntEnum):
+    """Stretches of time that are measured besides the whole."""
 
     MOVE = 0
     """Since the player's last move began."""
     OBSERVER = 1
-    """Since whoever watches the bots said so."""
+    """Since the observer's last `mark`."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,7 +53,7 @@ class GapMeter:
         self._last_new: float | None = None
         self._longest = 0.0
         self._longest_at: float | None = None
-        self._marked = [0.0 for _ in Mark]
+        self._marked = [0.0 for _ in Stretch]
         self._run = self._longest_run = 0
         self._missing = 0
         self.units = 0
@@ -79,11 +79,11 @@ class GapMeter:
         """The publication has ended or is not subscribed on purpose: what follows is no gap."""
         self._last_new = None
 
-    def mark(self, mark: Mark) -> None:
+    def mark(self, mark: Stretch) -> None:
         """Begin a stretch of its own; read it with `since`."""
         self._marked[mark] = 0.0
 
-    def since(self, mark: Mark, *, now: float) -> float:
+    def since(self, mark: Stretch, *, now: float) -> float:
         """Longest gap since the mark, the one still open at `now` included [ms]."""
         return max(self._marked[mark], self._open(now)) * 1000.0
 

@@ -28,7 +28,7 @@ class MoveReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     video_gap_ms: float | None = None
 
 
-class Counts(msgspec.Struct, kw_only=True):
+class BotCounts(msgspec.Struct, kw_only=True):
     """What is counted of one bot, or summed over several."""
 
     moves: int = 0
@@ -52,7 +52,7 @@ class Counts(msgspec.Struct, kw_only=True):
     keyframe_requests: int = 0
 
 
-class Gaps(msgspec.Struct, frozen=True, kw_only=True):
+class BotGaps(msgspec.Struct, frozen=True, kw_only=True):
     """The worst of what receivers measured; None when nothing was received."""
 
     audio_gap_ms: float | None = None
@@ -76,8 +76,8 @@ class BotReport(msgspec.Struct, frozen=True, kw_only=True):
     sfu: str
     ended: str
     """Why it will not come back, if so."""
-    counts: Counts
-    gaps: Gaps
+    counts: BotCounts
+    gaps: BotGaps
     marked_audio_gap_ms: float | None
     """Longest gap since the last `mark`."""
     marked_video_gap_ms: float | None
@@ -88,8 +88,8 @@ class FleetReport(msgspec.Struct, frozen=True, kw_only=True):
     """All bots of a process."""
 
     bots: int
-    counts: Counts
-    gaps: Gaps
+    counts: BotCounts
+    gaps: BotGaps
     marked_audio_gap_ms: float | None
     marked_video_gap_ms: float | None
     frame_ms: float
@@ -98,18 +98,18 @@ class FleetReport(msgspec.Struct, frozen=True, kw_only=True):
     """How late this process was at worst in sending; gaps include it."""
     took_s: float
     cut: tuple[str, ...]
-    """One sentence for each way in which somebody was cut; empty when nobody was."""
+    """One sentence for each way in which a player was cut; empty when none was."""
     reports: tuple[BotReport, ...]
 
 
-def gaps_of(received: Iterable[Received]) -> Gaps:
+def gaps_of(received: Iterable[Received]) -> BotGaps:
     """The worst gaps and the summed counts over publications."""
     by_kind: dict[str, list[Received]] = {"audio": [], "video": []}
     for one in received:
         by_kind.setdefault(one.kind, []).append(one)
     audio, video = by_kind["audio"], by_kind["video"]
     both = [*audio, *video]
-    return Gaps(
+    return BotGaps(
         audio_gap_ms=max((one.report.longest_gap_ms for one in audio), default=None),
         video_gap_ms=max((one.report.longest_gap_ms for one in video), default=None),
         audio_content_gap_ms=max((one.report.longest_content_gap_ms for one in audio), default=None),
@@ -122,17 +122,17 @@ def gaps_of(received: Iterable[Received]) -> Gaps:
     )
 
 
-def merge_gaps(parts: Sequence[Gaps]) -> Gaps:
+def merge_gaps(parts: Sequence[BotGaps]) -> BotGaps:
     """The worst and the sums over bots."""
     worst = ("audio_gap_ms", "video_gap_ms", "audio_content_gap_ms")
     merged: dict[str, float | None] = {name: worst_of(getattr(part, name) for part in parts) for name in worst}
-    sums = {name: sum(getattr(part, name) for part in parts) for name in Gaps.__struct_fields__ if name not in worst}
-    return msgspec.convert({**merged, **sums}, Gaps)
+    sums = {name: sum(getattr(part, name) for part in parts) for name in BotGaps.__struct_fields__ if name not in worst}
+    return msgspec.convert({**merged, **sums}, BotGaps)
 
 
-def merge_counts(parts: Sequence[Counts]) -> Counts:
+def merge_counts(parts: Sequence[BotCounts]) -> BotCounts:
     """The sums over bots."""
-    return Counts(**{name: sum(getattr(part, name) for part in parts) for name in Counts.__struct_fields__})
+    return BotCounts(**{name: sum(getattr(part, name) for part in parts) for name in BotCounts.__struct_fields__})
 
 
 def worst_of(values: Iterable[float | None]) -> float | None:

@@ -23,7 +23,7 @@ IDLE = Presence(at_desk=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PresenceStep:
     """From `at_s` seconds after the player's start its presence is this."""
 
     at_s: float
@@ -31,10 +31,10 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Script:
+class PresenceScript:
     """Steps in order of time."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[PresenceStep, ...]
 
     def at(self, elapsed_s: float) -> Presence:
         """The presence `elapsed_s` seconds after the player's start."""
@@ -62,50 +62,50 @@ def presence_of(words: str) -> Presence:
     return Presence(**{field: word in names for word, field in _WORDS.items()})
 
 
-def parse(text: str) -> Script:
+def parse(text: str) -> PresenceScript:
     """A script from its compact form. Raises `BadSetting` that names the step at fault."""
-    steps: list[Step] = []
+    steps: list[PresenceStep] = []
     for part in text.split(","):
         match = _STEP.fullmatch(part.strip())
         if match is None:
             raise BadSetting(setting="behaviour", detail=f"{part.strip()!r} is no step like `10s desk+conversation`")
-        step = Step(float(match[1]), presence_of(match[2]))
+        step = PresenceStep(float(match[1]), presence_of(match[2]))
         if steps and step.at_s <= steps[-1].at_s:
             raise BadSetting(setting="behaviour", detail=f"{part.strip()!r} does not come after the step before it")
         steps.append(step)
     if len(steps) > MAX_STEPS:
         raise BadSetting(setting="behaviour", detail=f"more than {MAX_STEPS} steps")
-    return Script(tuple(steps))
+    return PresenceScript(tuple(steps))
 
 
-def draw(rng: random.Random, *, horizon_s: float = 3600.0) -> Script:
+def draw(rng: random.Random, *, horizon_s: float = 3600.0) -> PresenceScript:
     """A day by chance: stretches at the desk, in conversations and in meetings, exponential in length.
 
     Means of 40 s at the desk and 20 s for the rest: short, so that a rehearsal of a minute sees every kind.
     """
-    steps: list[Step] = []
+    steps: list[PresenceStep] = []
     at_s = 0.0
     while at_s < horizon_s and len(steps) < MAX_STEPS:
         words, mean_s = rng.choice([("desk", 40.0), ("conversation", 20.0), ("desk+meeting", 20.0), ("idle", 10.0)])
-        steps.append(Step(round(at_s, 3), presence_of(words)))
+        steps.append(PresenceStep(round(at_s, 3), presence_of(words)))
         at_s += 0.1 + rng.expovariate(1.0 / mean_s)
-    return Script(tuple(steps))
+    return PresenceScript(tuple(steps))
 
 
 @dataclass(frozen=True, slots=True)
 class Cast:
     """Which bot plays which script: by weight, dealt in turn, so that any number of bots gets its share."""
 
-    scripts: tuple[Script, ...] = ()
+    scripts: tuple[PresenceScript, ...] = ()
     """Repeated by weight; empty: each bot draws its own by chance."""
 
-    def script(self, index: int, rng: random.Random) -> Script:
+    def script(self, index: int, rng: random.Random) -> PresenceScript:
         """The script of the bot with this number."""
         return self.scripts[index % len(self.scripts)] if self.scripts else draw(rng)
 
 
 def read_cast(value: str, *, toml: str | None = None) -> Cast:
-    """A cast from the setting: `random`, a compact script for everybody, or the text of a TOML file with
+    """A cast from the setting: `random`, a compact script for all bots, or the text of a TOML file with
     `[[behaviour]]` tables of `script` and `weight`. Raises `BadSetting`."""
     if toml is not None:
         return _from_toml(toml)
@@ -119,7 +119,7 @@ def _from_toml(text: str) -> Cast:
         raise BadSetting(setting="behaviour", detail=f"the file is no TOML: {error}") from None
     if not isinstance(tables, list) or not tables:
         raise BadSetting(setting="behaviour", detail="the file has no [[behaviour]] tables")
-    scripts: list[Script] = []
+    scripts: list[PresenceScript] = []
     for table in tables:
         script, weight = (table.get("script"), table.get("weight", 1)) if isinstance(table, dict) else (None, 1)
         if not isinstance(script, str) or isinstance(weight, bool) or not isinstance(weight, int):

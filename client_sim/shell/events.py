@@ -62,7 +62,7 @@ def _write_all(data: bytes) -> None:
         while view:
             view = view[os.write(sys.stdout.fileno(), view) :]
     except OSError:
-        return  # nobody reads any more; the bots go on
+        return  # the reader is gone; the bots go on
 
 
 async def read_commands(on_command: Callable[[commands.AnyCommand], None], on_bad: Callable[[str], None]) -> None:

@@ -7,20 +7,22 @@ import random
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from client_sim.config import MAX_BOTS, BotsConfig
 from client_sim.core import commands
 from client_sim.core.clip import Clip, ClipIndex
-from client_sim.core.gaps import Mark
-from client_sim.core.replay import AudioTrack, Numbers, Track, VideoTrack
+from client_sim.core.gaps import Stretch
+from client_sim.core.listener import source_of
+from client_sim.core.replay import LoopedPicture, LoopedSound, LoopedTrack
 from client_sim.core.report import BotReport, FleetReport, fleet_report, unmarked
-from client_sim.core.script import Cast, Script, read_cast
+from client_sim.core.script import Cast, PresenceScript, read_cast
 from client_sim.shell.bot import Bot, BotPlan
 from client_sim.shell.chronicle import Emit
 from client_sim.shell.pacer import Pacer
-from client_sim.shell.publisher import Publisher
 from player.core.behaviour import RuleBox
 from player.core.rules import Rule
+from player.core.track import Numbers
 from shared.errors import BadMessage, BadSetting
 from shared.records import Presence
 from shared.tokens import PlayerClaims, issue
@@ -42,7 +44,7 @@ def load_cast(behaviour: str) -> Cast:
 
 
 class BotFleet:
-    """Start it with `run`; it returns once everybody has left."""
+    """Start it with `run`; it returns once all bots have left."""
 
     def __init__(self, config: BotsConfig, *, clip: Clip, rule: Rule, emit: Emit) -> None:
         self.config = config
@@ -62,7 +64,7 @@ class BotFleet:
         self._left: list[BotReport] = []
 
     async def run(self) -> FleetReport:
-        """Everybody joins, plays, and leaves when `stopping` is set or the time is over."""
+        """All bots join, play, and leave when `stopping` is set or the time is over."""
         self._began = time.monotonic()
         try:
             for index in range(self.config.bots):
@@ -80,7 +82,7 @@ class BotFleet:
             self.pacer.stop()
 
     def report(self) -> FleetReport:
-        """What has come of everybody so far."""
+        """What has come of all bots so far."""
         now = time.monotonic()
         return fleet_report(
             [*self._left, *(bot.report(now=now) for bot in self.bots)],
@@ -92,23 +94,23 @@ class BotFleet:
     def command(self, command: commands.AnyCommand) -> None:
         """Carry out what an observer says."""
         match command:
-            case commands.Presence():
+            case commands.PresenceCommand():
                 for bot in self.bots:
-                    if command.bot in (commands.EVERYBODY, bot.plan.identity):
-                        bot.set_presence(_changed(bot.presence, command))
-            case commands.Join():
+                    if command.bot in (commands.ALL_BOTS, bot.plan.identity):
+                        bot.player.set_presence(_changed(bot.player.presence, command))
+            case commands.JoinCommand():
                 self._join(command)
-            case commands.Leave():
+            case commands.LeaveCommand():
                 for bot in list(self.bots):
-                    if command.bot in (commands.EVERYBODY, bot.plan.identity):
+                    if command.bot in (commands.ALL_BOTS, bot.plan.identity):
                         self._dismiss(bot)
-            case commands.Mark():
+            case commands.MarkCommand():
                 self._left = [unmarked(report) for report in self._left]
                 for bot in self.bots:
-                    bot.audience.mark(Mark.OBSERVER)
-            case commands.Report():
+                    bot.audience.mark(Stretch.OBSERVER)
+            case commands.ReportCommand():
                 self._emit("report", report=self.report())
-            case commands.Stop():
+            case commands.StopCommand():
                 self.stopping.set()
 
     async def _stopped_within(self, wait_s: float | None) -> bool:
@@ -140,10 +142,10 @@ class BotFleet:
         )
         bot = Bot(plan, rule=RuleBox(self._rule), emit=self._emit, rng=rng)
         self.bots.append(bot)
-        bot.start(self._publisher(tracks, identity))
+        bot.start(self.pacer)
         self._playing[identity] = asyncio.create_task(_play(bot, script))
 
-    def _join(self, command: commands.Join) -> None:
+    def _join(self, command: commands.JoinCommand) -> None:
         if self.config.token:
             raise BadMessage(direction="bots-command", detail="the token is one player's, so no other can join")
         if self._launched + command.bots > MAX_BOTS:
@@ -167,30 +169,27 @@ class BotFleet:
         claims = PlayerClaims(room=room, identity=identity, name=identity)
         return lambda: issue(claims, secret=self.config.secret, now_at=time.time(), ttl_s=TOKEN_TTL_S)
 
-    def _tracks(self, rng: random.Random) -> tuple[Track, ...]:
-        audio = AudioTrack(self._clip, mid="0", numbers=Numbers.draw(rng))
+    def _tracks(self, rng: random.Random) -> tuple[LoopedTrack, ...]:
+        def facts(kind: str, mid: str) -> dict[str, Any]:
+            publication = f"{kind}-{rng.getrandbits(64):016x}"
+            return {"mid": mid, "publication": publication, "numbers": Numbers.draw(rng)}
+
+        source, start = source_of(self._index.clip_id), time.monotonic()
+        sound = LoopedSound(self._clip, source=source, start=start, **facts("audio", "0"))
         if not self.config.video:
-            return (audio,)
-        return (audio, VideoTrack(self._clip, mid="1", numbers=Numbers.draw(rng)))
-
-    def _publisher(self, tracks: tuple[Track, ...], identity: str) -> Publisher | None:
-        if not tracks:
-            return None
-        start = time.monotonic()
-        publisher = Publisher(tracks, start=start, cname=identity)
-        self.pacer.add(publisher, start)
-        return publisher
+            return (sound,)
+        return (sound, LoopedPicture(self._clip, source=source, start=start, **facts("video", "1")))
 
 
-async def _play(bot: Bot, script: Script) -> None:
+async def _play(bot: Bot, script: PresenceScript) -> None:
     """Change the bot's presence as its script says."""
     began = time.monotonic()
     while (at_s := script.next_after(time.monotonic() - began)) is not None:
         await asyncio.sleep(max(0.0, began + at_s - time.monotonic()))
-        bot.set_presence(script.at(at_s))
+        bot.player.set_presence(script.at(at_s))
 
 
-def _changed(presence: Presence, command: commands.Presence) -> Presence:
+def _changed(presence: Presence, command: commands.PresenceCommand) -> Presence:
     def pick(new: bool | None, old: bool) -> bool:
         return old if new is None else new
 

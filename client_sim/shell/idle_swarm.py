@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake
 
-from player.shell.router_link import player_url
+from player.shell.router_connection import player_url
 from shared.errors import BadInput, SluiceError
 from shared.messages import player as p
 from shared.messages.base import encode
@@ -95,7 +95,7 @@ class IdleSwarm:
         self._last_message = time.monotonic()
 
     async def fill(self, *, progress: Callable[[int], None] = lambda joined: None) -> None:
-        """Everybody joins, at a bounded rate. Raises `SwarmFailed` when somebody can't, even after some tries."""
+        """All players join, at a bounded rate. Raises `SwarmFailed` when one can't, even after some tries."""
         gate = asyncio.Semaphore(CONNECTING)
         began = time.monotonic()
         try:
@@ -123,7 +123,7 @@ class IdleSwarm:
         return sorted(idle.told[sfu] for idle in self._players if sfu in idle.told)
 
     async def wait_quiet(self, *, for_s: float, within_s: float) -> bool:
-        """Wait until no player has heard anything for `for_s`: the routers have told everybody of the last joins."""
+        """Wait until no player has heard anything for `for_s`: the routers have told all players of the last joins."""
         deadline = time.monotonic() + within_s
         while (now := time.monotonic()) < deadline:
             if now - self._last_message >= for_s:
@@ -141,7 +141,7 @@ class IdleSwarm:
         return self.told(sfu)
 
     async def close(self) -> None:
-        """Everybody goes, without a word."""
+        """All players go, without a message."""
         for task in list(self._readers):
             task.cancel()
         await asyncio.gather(*self._readers, return_exceptions=True)

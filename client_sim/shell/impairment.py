@@ -41,7 +41,7 @@ class ImpairmentProxy:
     """Open it with `ImpairmentProxy.open`, end it with `close`; it may be given its `target` after it was opened.
 
     `up` is from players to the SFU. Each address and direction has a random source of its own, made of `seed` and the
-    address' turn, so that players don't disturb one another's fortune.
+    address' turn, so that one player's traffic does not change what another one meets.
     """
 
     def __init__(self, sock: socket.socket, *, up: Impairment, down: Impairment, seed: int) -> None:

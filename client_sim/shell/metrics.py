@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from client_sim.core.report import Counts, FleetReport
+from client_sim.core.report import BotCounts, FleetReport
 
 
 class BotsCollector(Collector):
@@ -19,7 +19,7 @@ class BotsCollector(Collector):
     def collect(self) -> Iterator[Metric]:
         """Each count as a counter, the worst gaps as gauges."""
         report = self._report()
-        for name in Counts.__struct_fields__:
+        for name in BotCounts.__struct_fields__:
             yield CounterMetricFamily(f"sluice_bots_{name}", f"Bots: {name}", value=getattr(report.counts, name))
         for name in ("audio_gap_ms", "video_gap_ms"):
             value = getattr(report.gaps, name)

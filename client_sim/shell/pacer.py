@@ -35,7 +35,7 @@ class Pacer:
         self._arm()
 
     def stop(self) -> None:
-        """Forget everybody."""
+        """Forget everything that is to run."""
         self._heap.clear()
         if self._timer is not None:
             self._timer.cancel()

@@ -70,11 +70,12 @@ class Follower:
     """One player's subscriptions. `ready` names the SFUs to which a link is open; `failed` is told when one is not."""
 
     def __init__(self, *, rng: random.Random, own: frozenset[str] = frozenset()) -> None:
-        """`own` are our own publications, which we don't take, in whatever session we published them."""
+        """`own`: our own publications, in whatever session we published them."""
         self.publications: dict[str, PublicationRecord] = {}
         self.copies: dict[str, dict[str, Copy]] = {}
         self._rng = rng
-        self._own = own
+        self.own = own
+        """Our own publications, which we don't take."""
         self._ready: set[str] = set()
         self._visiting: set[str] = set()
         self._sent: dict[str, tuple[str, ...]] = {}
@@ -84,7 +85,7 @@ class Follower:
     # --- the room ---
 
     def snapshot(self, publications: Iterable[PublicationRecord]) -> list[Effect]:
-        """The whole room anew."""
+        """The whole room; replaces what was known."""
         listed = {record.publication: record for record in publications}
         dropped = self._forget([name for name in self.publications if name not in listed])
         return [*dropped, *self.changed(listed.values())]
@@ -93,7 +94,7 @@ class Follower:
         """Publications that are new or have moved; an older generation than the one known is ignored."""
         for record in publications:
             known = self.publications.get(record.publication)
-            if record.publication in self._own or not record.sfu or (known and known.generation > record.generation):
+            if record.publication in self.own or not record.sfu or (known and known.generation > record.generation):
                 continue
             if known is None and len(self.publications) >= MAX_PUBLICATIONS:
                 continue
@@ -107,7 +108,7 @@ class Follower:
         return self._settle()
 
     def ended(self, publications: Iterable[str]) -> list[Effect]:
-        """Publications that are no more."""
+        """Publications that have ended."""
         return [*self._forget(publications), *self._settle()]
 
     # --- the links ---

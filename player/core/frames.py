@@ -22,7 +22,7 @@ MAX_PENDING = 16
 JUMP_AFTER = 4
 """Frames that must be waiting before a key frame is taken although something before it is missing: some 0.2 s."""
 MAX_PARTS = 512
-"""Packets kept of one frame; a longer frame is nobody's."""
+"""Packets kept of one frame; a longer one is not assembled."""
 
 
 def chunks(frame: bytes) -> tuple[bytes, ...]:
@@ -36,7 +36,7 @@ def descriptor(picture: int, *, first: bool) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class PayloadPart:
     """What a payload descriptor says."""
 
     starts: bool
@@ -44,10 +44,10 @@ class Part:
     body: bytes
 
 
-def read(payload: bytes) -> Part:
+def read(payload: bytes) -> PayloadPart:
     """Read a payload. Raises `BadPacket` when its descriptor is cut off."""
     length = vp8.parse(payload).length
-    return Part(payload[0] & 0x17 == 0x10, payload[length:])
+    return PayloadPart(payload[0] & 0x17 == 0x10, payload[length:])
 
 
 def is_key(frame: bytes) -> bool:
@@ -58,7 +58,7 @@ def is_key(frame: bytes) -> bool:
 @dataclass(slots=True)
 class _Pending:
     timestamp: int
-    parts: dict[int, Part] = field(default_factory=dict)
+    parts: dict[int, PayloadPart] = field(default_factory=dict)
     first: int | None = None
     """Sequence number of the first packet."""
     last: int | None = None
@@ -97,15 +97,15 @@ class Assembler:
         """Nothing can be decoded before a key frame."""
         return self._next is None
 
-    def add(self, sequence: int, timestamp: int, marker: bool, payload: bytes) -> Iterator[bytes]:
-        """Take a packet; yields the frames that it completes. Raises `BadPacket` for a bad descriptor."""
+    def add(self, sequence: int, timestamp: int, marker: bool, payload: bytes) -> Iterator[tuple[int, bytes]]:
+        """Take a packet; yields timestamp and content of the frames it completes. Raises `BadPacket`."""
         if self._done is not None and timestamp_delta(timestamp, self._done) <= 0:
             return iter(())
         part = read(payload)
         alone = part.starts and marker and not self._pending  # as most frames are
         if alone and (sequence == self._next or (self._next is None and is_key(part.body))):
             self._next, self._done = (sequence + 1) & 0xFFFF, timestamp
-            return iter((part.body,))
+            return iter(((timestamp, part.body),))
         pending = self._pending.get(timestamp)
         if pending is None:
             pending = self._pending[timestamp] = _Pending(timestamp)
@@ -117,15 +117,15 @@ class Assembler:
             pending.last = sequence
         return self._release() if pending.complete() or len(self._pending) > MAX_PENDING else iter(())
 
-    def _release(self) -> Iterator[bytes]:
-        ready: list[bytes] = []
+    def _release(self) -> Iterator[tuple[int, bytes]]:
+        ready: list[tuple[int, bytes]] = []
         while (frame := self._pop()) is not None:
             ready.append(frame)
         if len(self._pending) > MAX_PENDING:
             self._give_up()
         return iter(ready)
 
-    def _pop(self) -> bytes | None:
+    def _pop(self) -> tuple[int, bytes] | None:
         for pending in sorted(self._pending.values(), key=lambda p: timestamp_delta(p.timestamp, self._done or 0)):
             if not pending.complete():
                 continue
@@ -135,7 +135,7 @@ class Assembler:
             assert pending.last is not None
             self._next, self._done = (pending.last + 1) & 0xFFFF, pending.timestamp
             self._drop_older(pending.timestamp)
-            return data
+            return pending.timestamp, data
         return None
 
     def _may_jump(self) -> bool:

@@ -68,6 +68,12 @@ class CarryingLinks:
         """The entry of a former home."""
         return next((old for old in self.olds if old.link is link), None)
 
+    def forget(self, publication: str) -> None:
+        """The publication has ended: no link carries it, and none is kept or waited for because of it."""
+        for link in self.all():
+            link.flowing.discard(publication)
+            link.watched.pop(publication, None)
+
     def may_go(self, old: FormerHome) -> bool:
         """It has no subscriber left (or can't tell any more), and all that flowed there flows at home."""
         carried = self.home.flowing if self.home is not None else set()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from player.core import moves as m
+from player.core.track import OutgoingTrack
 from shared.messages import media, player
 from shared.messages.base import Message
 
@@ -55,8 +56,8 @@ def media_event(message: media.ToMedia, *, link: int, sfu: str) -> m.Event | Non
             return None
 
 
-def router_message(effect: m.Effect, *, kinds: Mapping[str, str], source: str) -> Message | None:
-    """What to send to the router for an effect; None when it is not for the router. `kinds` of our publications."""
+def router_message(effect: m.Effect, *, tracks: Mapping[str, OutgoingTrack]) -> Message | None:
+    """What to send to the router for an effect; None when it is not for the router. `tracks`: ours, by id."""
     match effect:
         case m.AskRouter():
             return player.RequestSfu(
@@ -67,12 +68,12 @@ def router_message(effect: m.Effect, *, kinds: Mapping[str, str], source: str) -
                 exclude=effect.exclude,
                 reason=effect.reason,
             )
-        case m.Announce():
+        case m.Announce() if (track := tracks.get(effect.publication)) is not None:
             return player.Publish(
                 publication=effect.publication,
-                kind=kinds.get(effect.publication, ""),
+                kind=track.kind,
                 sfu=effect.sfu,
-                source=source,
+                source=track.source,
                 generation=effect.generation,
             )
         case m.ReportDecided():

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
-from client_sim.core.report import Counts
-from client_sim.shell.publisher import Publisher
-from player.shell.media_link import MediaLink, Owner
+from player.shell.media_link import MediaLink, MediaLinkOwner
+from player.shell.publisher import TrackPublisher
+from player.shell.receiver import PacketTap
 
 TRAFFIC = ("packets_in", "packets_out", "bytes_in", "bytes_out", "bad_packets")
 
@@ -21,17 +21,15 @@ class Connections:
     def __init__(
         self,
         *,
-        owner: Owner,
-        publications: dict[str, str],
-        cname: str,
+        owner: MediaLinkOwner,
+        publisher: TrackPublisher,
         wanted: Callable[[str], Sequence[str]],
         closed: Callable[[str], None],
     ) -> None:
         """`wanted(sfu)` is what the player subscribes to there; `closed(sfu)` is told when we close the link to it."""
-        self.publisher: Publisher | None = None
+        self._publisher = publisher
         self._owner = owner
-        self._publications = publications
-        self._cname = cname
+        self._on_packet: PacketTap | None = None
         self._wanted = wanted
         self._closed = closed
         self._at: dict[str, MediaLink] = {}
@@ -132,13 +130,30 @@ class Connections:
             self._close(link)
         await asyncio.gather(*self._closing, return_exceptions=True)
 
-    def count(self, counts: Counts) -> None:
-        """Put the traffic so far into `counts`."""
+    def offer(self) -> None:
+        """The tracks have changed: offer them on every link that carries them."""
+        for link in set(self._carrying.values()):
+            link.offer()
+
+    def stop(self, publications: tuple[str, ...]) -> None:
+        """These tracks have ended, wherever they are carried."""
+        for link in set(self._carrying.values()):
+            link.stop(publications)
+
+    def tap(self, on_packet: PacketTap) -> None:
+        """From now on hand over each packet of others as well, from all links."""
+        self._on_packet = on_packet
+        for link in self._all():
+            link.tap(on_packet)
+
+    def traffic(self) -> dict[str, int]:
+        """What all links have carried so far: the counters of `TRAFFIC`, and `repaired`."""
         links = self._all()
-        for name in TRAFFIC:
-            now = sum(getattr(transport, name) for link in links for transport in link.transports)
-            setattr(counts, name, self._past[name] + now)
-        counts.repaired = self._past_repaired + sum(link.repaired for link in links)
+        counts = {
+            name: self._past[name] + sum(getattr(transport, name) for link in links for transport in link.transports)
+            for name in TRAFFIC
+        }
+        return counts | {"repaired": self._past_repaired + sum(link.repaired for link in links)}
 
     def _release(self, number: int) -> MediaLink | None:
         """The link with this number, unless it also goes by another: one that was revived has the old and the new."""
@@ -160,9 +175,8 @@ class Connections:
             address=address,
             token=token,
             owner=self._owner,
-            publisher=self.publisher,
-            publications=self._publications,
-            cname=self._cname,
+            publisher=self._publisher,
+            on_packet=self._on_packet,
         )
         return link
 

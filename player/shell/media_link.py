@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Sequence
+from functools import partial
 from typing import Protocol
 
-from client_sim.core import session_sdp
-from client_sim.shell.publisher import Publisher
-from player.shell.receiver import Receiver
-from player.shell.transport import PeerTransport, TransportFailed
-from player.shell.wire import Wire
+from player.core import session_sdp
+from player.core.session_sdp import Incoming
+from player.core.track import OutgoingTrack
+from player.shell.publisher import TrackPublisher
+from player.shell.receiver import PacketTap, Receiver
+from player.shell.transport import MediaTransport, TransportFailed
+from player.shell.wire import MessageSocket
 from shared.errors import BadSdp
 from shared.messages import media as m
 from shared.messages.codes import CloseCode
@@ -24,11 +27,14 @@ CUTTING = (CloseCode.TERMINATING, CloseCode.REPLACED, CloseCode.REFUSED)
 """Close codes after which the SFU has dropped our media as well."""
 
 
-class Owner(Protocol):
-    """Whom a link tells what happens to it."""
+class MediaLinkOwner(Protocol):
+    """Told what happens to a link."""
 
     def link_entered(self, link: MediaLink, *, carrying: bool) -> None:
         """The SFU let us in; `carrying`: with the right to carry our publications. A visitor may get it later."""
+
+    def link_connected(self, link: MediaLink) -> None:
+        """The publish connection is up, whether or not we send anything."""
 
     def link_refused(self, link: MediaLink, number: int, code: str) -> None:
         """A visitor did not get that right, and stays a visitor."""
@@ -39,7 +45,7 @@ class Owner(Protocol):
     def link_down(self, link: MediaLink, reason: str, *, cut: bool) -> None:
         """The link has failed or ended; `cut`: its media too. Told again when at first only the websocket broke."""
 
-    def link_unit(self, link: MediaLink, publication: str, unit: bytes, at: float) -> None:
+    def link_unit(self, link: MediaLink, stream: Incoming, unit: bytes, timestamp: int, at: float) -> None:
         """An Opus packet or a complete frame arrived."""
 
 
@@ -52,10 +58,9 @@ class MediaLink:
         sfu: str,
         address: str,
         token: str,
-        owner: Owner,
-        publisher: Publisher | None,
-        publications: dict[str, str],
-        cname: str,
+        owner: MediaLinkOwner,
+        publisher: TrackPublisher,
+        on_packet: PacketTap | None = None,
     ) -> None:
         self.sfu = sfu
         self.number: int | None = None
@@ -65,20 +70,21 @@ class MediaLink:
         self._token = token
         self._owner = owner
         self._publisher = publisher
-        self._publications = publications
-        """Publication ids by kind of track."""
-        self._cname = cname
+        self._on_packet = None if on_packet is None else partial(on_packet, sfu)
         self._generation = 0
         self._shown_token = ""
         """The token last shown to the SFU; another one waits to be shown when it differs from `_token`."""
         self._negotiation = 0
-        self._wire: Wire[m.ToMedia] = Wire(address, m.from_sfu)
+        self._wire: MessageSocket[m.ToMedia] = MessageSocket(address, m.from_sfu)
         self._tasks: set[asyncio.Task[None]] = set()
-        self._up: PeerTransport | None = None
-        self._down: PeerTransport | None = None
+        self._up: MediaTransport | None = None
+        self._down: MediaTransport | None = None
         self._receiver: Receiver | None = None
         self._finished = False
         self._reviving = False
+        self._connecting = False
+        """The publish connection is being opened."""
+        self._offered: tuple[OutgoingTrack, ...] = ()
         self._wanted: tuple[str, ...] = ()
         self._want_timer: asyncio.TimerHandle | None = None
 
@@ -99,7 +105,7 @@ class MediaLink:
     def revive(self, number: int, generation: int, *, address: str, token: str) -> None:
         """Take the session up again on a new websocket: its media never stopped, and the SFU repeats what flows."""
         self.number, self._generation, self._token = number, generation, token
-        self._wire = Wire(address, m.from_sfu)
+        self._wire = MessageSocket(address, m.from_sfu)
         self.entered, self.alive, self._reviving = False, True, True
         self.start()
 
@@ -123,13 +129,30 @@ class MediaLink:
 
     def stop_publishing(self) -> None:
         """End our publications here; what we hear from here goes on."""
-        if self._up is not None and self._publisher is not None:
+        if self._up is not None:
             self._publisher.detach(self._up)
-            self._wire.send(m.StopPublishing(publications=tuple(self._publications.values())))
+            publications = tuple(track.publication for track in self._publisher.tracks)
+            self._wire.send(m.StopPublishing(publications=publications))
         self.number = None
 
+    def offer(self) -> None:
+        """The tracks have changed: offer what they are now. A link that is not open yet does so once it is."""
+        if self.number is not None and self.entered and self.alive:
+            self._offer()
+
+    def stop(self, publications: tuple[str, ...]) -> None:
+        """End some publications here; the others go on."""
+        self._offered = tuple(track for track in self._offered if track.publication not in publications)
+        self._wire.send(m.StopPublishing(publications=publications))
+
+    def tap(self, on_packet: PacketTap) -> None:
+        """From now on hand over each packet of others as well."""
+        self._on_packet = partial(on_packet, self.sfu)
+        if self._receiver is not None:
+            self._receiver.on_packet = self._on_packet
+
     async def leave(self) -> None:
-        """Go, in good order."""
+        """Say goodbye to the SFU, and close."""
         self._finished = True
         self._wire.send(m.LeaveSfu())
         await self._wire.close()
@@ -145,13 +168,12 @@ class MediaLink:
             task.cancel()
         for transport in (self._up, self._down):
             if transport is not None:
-                if self._publisher is not None:
-                    self._publisher.detach(transport)
+                self._publisher.detach(transport)
                 await transport.close()
         await self._wire.close()
 
     @property
-    def transports(self) -> list[PeerTransport]:
+    def transports(self) -> list[MediaTransport]:
         """Its peer connections, for counting."""
         return [transport for transport in (self._up, self._down) if transport is not None]
 
@@ -209,49 +231,50 @@ class MediaLink:
             self._wire.send(self._enter())
             self._owner.link_entered(self, carrying=False)
             return
-        if self.number is not None and self._publisher is not None and not self._reviving:
-            self._offer(self._publisher)
+        news = not self._reviving or self._offered != self._publisher.tracks
+        if self.number is not None and self._publisher.tracks and news:
+            self._offer()
         self._reviving = False
         self._owner.link_entered(self, carrying=self.number is not None)
 
     # --- publishing ---
 
-    def _offer(self, publisher: Publisher) -> None:
+    def _offer(self) -> None:
         if self._up is None:
-            self._up = PeerTransport(
+            self._up = MediaTransport(
                 on_rtp=lambda _packet, _at: None,
                 on_rtcp=self._feedback,
                 on_closed=lambda reason: self._fail(reason, cut=True),
             )
         self._negotiation += 1
+        self._offered = self._publisher.tracks
         tracks = tuple(
-            m.TrackOffer(
-                mid=track.mid,
-                publication=self._publications[track.kind],
-                kind=track.kind,
-                generation=self._generation,
-            )
-            for track in publisher.tracks
+            m.TrackOffer(mid=track.mid, publication=track.publication, kind=track.kind, generation=self._generation)
+            for track in self._publisher.tracks
         )
-        text = session_sdp.publish_offer(publisher.tracks, self._up.own, version=self._negotiation, cname=self._cname)
+        text = session_sdp.publish_offer(
+            self._publisher.tracks, self._up.own, version=self._negotiation, cname=self._publisher.cname
+        )
         self._wire.send(m.PublishOffer(sdp=text, tracks=tracks, negotiation=self._negotiation))
 
     def _on_publish_answer(self, message: m.PublishAnswer) -> None:
-        if message.negotiation != self._negotiation or self._publisher is None or self._up is None:
+        if message.negotiation != self._negotiation or self._up is None:
             return
         answer = sdp.parse(message.sdp)
-        session_sdp.check_accepted(answer, self._publisher.tracks)
+        session_sdp.check_accepted(answer, self._offered)
         if self._up.connected:
             self._publisher.attach(self._up)
-        else:
-            self._spawn(self._connect_up(self._publisher, self._up, session_sdp.far_end(answer)))
+        elif not self._connecting:
+            self._connecting = True
+            self._spawn(self._connect_up(self._up, session_sdp.far_end(answer)))
 
-    async def _connect_up(self, publisher: Publisher, transport: PeerTransport, far: session_sdp.FarEnd) -> None:
+    async def _connect_up(self, transport: MediaTransport, far: session_sdp.FarEnd) -> None:
         if await self._connect(transport, far) and self.number is not None:
-            publisher.attach(transport)
+            self._publisher.attach(transport)
+            self._owner.link_connected(self)
 
     def _feedback(self, compound: bytes, at: float) -> None:
-        if self._publisher is not None and self._up is not None:
+        if self._up is not None:
             self._publisher.feedback(self._up, compound)
 
     # --- subscribing ---
@@ -260,13 +283,17 @@ class MediaLink:
         offer = sdp.parse(message.sdp)
         fresh = self._down is None
         if self._down is None:
-            self._down = PeerTransport(
+            self._down = MediaTransport(
                 on_rtp=self._on_rtp,
                 on_rtcp=self._on_rtcp,
                 on_closed=lambda reason: self._fail(reason, cut=self._up is None or not self._up.connected),
             )
             self._receiver = Receiver(
-                self._down, on_unit=self._on_unit, ssrc=int(self._down.own.ufrag, 16), cname=self._cname
+                self._down,
+                on_unit=self._on_unit,
+                on_packet=self._on_packet,
+                ssrc=int(self._down.own.ufrag, 16),
+                cname=self._publisher.cname,
             )
         assert self._receiver is not None
         self._receiver.set_streams(session_sdp.incoming(offer, message.tracks))
@@ -275,10 +302,10 @@ class MediaLink:
         if fresh:
             self._spawn(self._connect_down(self._down, session_sdp.far_end(offer)))
 
-    async def _connect_down(self, transport: PeerTransport, far: session_sdp.FarEnd) -> None:
+    async def _connect_down(self, transport: MediaTransport, far: session_sdp.FarEnd) -> None:
         await self._connect(transport, far)
 
-    async def _connect(self, transport: PeerTransport, far: session_sdp.FarEnd) -> bool:
+    async def _connect(self, transport: MediaTransport, far: session_sdp.FarEnd) -> bool:
         try:
             await transport.connect(far)
         except TransportFailed as error:
@@ -295,8 +322,8 @@ class MediaLink:
         if self._receiver is not None:
             self._receiver.on_rtcp(compound, at)
 
-    def _on_unit(self, publication: str, unit: bytes, at: float) -> None:
-        self._owner.link_unit(self, publication, unit, at)
+    def _on_unit(self, stream: Incoming, unit: bytes, timestamp: int, at: float) -> None:
+        self._owner.link_unit(self, stream, unit, timestamp, at)
 
 
 def _reason(code: int, opened: bool) -> str:

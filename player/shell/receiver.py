@@ -6,19 +6,24 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from client_sim.core.session_sdp import Incoming
 from player.core.frames import Assembler
 from player.core.reception import Reception
-from player.shell.transport import PeerTransport
+from player.core.session_sdp import Incoming
+from player.core.track import original_packet
+from player.shell.transport import MediaTransport
 from shared.errors import BadPacket
 from shared.rtc import rtcp, rtp
 
 REPORT_EVERY_S = 1.0
 KEY_REQUEST_EVERY_S = 0.5
-"""Between two PLIs for a stream: the SFU merges them, but there is no need to shout."""
+"""Between two PLIs for a stream: the SFU merges them, so asking more often gains nothing."""
 
-UnitHandler = Callable[[str, bytes, float], None]
-"""Publication, Opus packet or frame, arrival [monotonic seconds]."""
+UnitHandler = Callable[[Incoming, bytes, int, float], None]
+"""Stream, Opus packet or frame, RTP timestamp, arrival [monotonic seconds]."""
+PacketHandler = Callable[[Incoming, bytes, float], None]
+"""Stream, decrypted RTP packet, arrival [monotonic seconds]."""
+PacketTap = Callable[[str, Incoming, bytes, float], None]
+"""The same, with the SFU that it came from in front."""
 
 
 @dataclass(slots=True)
@@ -33,9 +38,21 @@ class Stream:
 
 
 class Receiver:
-    """All streams of one connection. Feed it plain packets; call `tick` about each second."""
+    """All streams of one connection. Feed it plain packets.
 
-    def __init__(self, transport: PeerTransport, *, on_unit: UnitHandler, ssrc: int, cname: str) -> None:
+    `on_packet`, if set, gets each media packet before it is taken apart, and what a retransmission repeats.
+    """
+
+    def __init__(
+        self,
+        transport: MediaTransport,
+        *,
+        on_unit: UnitHandler,
+        on_packet: PacketHandler | None = None,
+        ssrc: int,
+        cname: str,
+    ) -> None:
+        self.on_packet = on_packet
         self.bad_packets = 0
         self.unknown_packets = 0
         self.repaired = 0
@@ -78,8 +95,10 @@ class Receiver:
         payload = packet[header.payload_start : header.payload_end]
         if not payload:
             return  # padding that probes the bandwidth
+        if self.on_packet is not None:
+            self.on_packet(stream.spec, packet, at)
         if stream.assembler is None:
-            self._on_unit(stream.spec.publication, payload, at)
+            self._on_unit(stream.spec, payload, header.timestamp, at)
             return
         self._frame_part(stream, stream.assembler, header.sequence, header, payload, at)
         if stream.reception.missing:
@@ -95,13 +114,15 @@ class Receiver:
         sequence = int.from_bytes(payload[:2], "big")
         stream.reception.repaired(sequence)
         self.repaired += 1
+        if self.on_packet is not None:
+            self.on_packet(stream.spec, _original(stream.spec, header, packet), at)
         self._frame_part(stream, stream.assembler, sequence, header, payload[2:], at)
 
     def _frame_part(
         self, stream: Stream, assembler: Assembler, sequence: int, header: rtp.RtpHeader, payload: bytes, at: float
     ) -> None:
-        for frame in assembler.add(sequence, header.timestamp, header.marker, payload):
-            self._on_unit(stream.spec.publication, frame, at)
+        for timestamp, frame in assembler.add(sequence, header.timestamp, header.marker, payload):
+            self._on_unit(stream.spec, frame, timestamp, at)
 
     def _ask_again(self, stream: Stream, at: float) -> None:
         sequences = stream.reception.to_ask_for(now=at)
@@ -134,8 +155,13 @@ class Receiver:
         self._transport.send_rtcp(compound + rtcp.source_description(self._ssrc, self._cname))
 
 
+def _original(spec: Incoming, header: rtp.RtpHeader, packet: bytes) -> bytes:
+    start, end = header.payload_start, header.payload_end
+    return original_packet(packet, payload_start=start, payload_end=end, ssrc=spec.ssrc, payload_type=spec.pt)
+
+
 def _stream(spec: Incoming) -> Stream:
     video = spec.kind == "video"
     reception = Reception(ssrc=spec.ssrc, clock=spec.clock, repairable=video and spec.rtx_ssrc is not None)
-    # The SFU asks the publisher for a key frame by itself when somebody subscribes.
+    # The SFU asks the publisher for a key frame when a player subscribes; we need not ask as well.
     return Stream(spec, reception, Assembler() if video else None, asked_for_key=time.monotonic())

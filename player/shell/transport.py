@@ -1,4 +1,4 @@
-"""One peer connection of a bot without aiortc's machinery: a UDP socket, ICE checks, DTLS as client, SRTP."""
+"""One peer connection of a player without aiortc's machinery: a UDP socket, ICE checks, DTLS as client, SRTP."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import struct
 import time
 from collections.abc import Callable
 
-from client_sim.core.session_sdp import FarEnd, OwnEnd
+from player.core.session_sdp import FarEnd, OwnEnd
 from shared.errors import BadInput, BadPacket
 from shared.rtc import sdp, stun
 from shared.rtc.dtls import Certificate, DtlsFailed, DtlsTransport
@@ -48,7 +48,7 @@ class TransportFailed(BadInput):
         return f"media transport failed ({self.code}){': ' + self.detail if self.detail else ''}"
 
 
-class PeerTransport:
+class MediaTransport:
     """Call `connect` once, then `send` and `send_rtcp`.
 
     `on_rtp` and `on_rtcp` get plain packets and when the kernel took them [monotonic seconds]; `on_closed` is told
@@ -195,7 +195,7 @@ class PeerTransport:
             self._refused()
 
     def _refused(self) -> None:
-        """The host says that nobody listens there any more: the SFU's process has ended."""
+        """The host says that nothing listens there any more: the SFU's process has ended."""
         if self._srtp is not None:
             asyncio.get_running_loop().call_soon(self._end, "refused")
 

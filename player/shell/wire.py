@@ -33,7 +33,7 @@ class Closed:
     opened: bool
 
 
-class Wire(Generic[T]):
+class MessageSocket(Generic[T]):
     """One websocket to `url`; `run` it once. `unknown` counts messages of newer versions, which are skipped."""
 
     def __init__(self, url: str, reader: Reader[T]) -> None:
@@ -44,7 +44,7 @@ class Wire(Generic[T]):
         self._connection: ClientConnection | None = None
 
     def send(self, message: Message) -> bool:
-        """Queue a message; False when the queue is full or nobody is connected."""
+        """Queue a message; False when the queue is full or there is no connection."""
         if self._connection is None:
             return False
         try:
@@ -54,7 +54,7 @@ class Wire(Generic[T]):
         return True
 
     async def close(self) -> None:
-        """Close in good order, what is queued first."""
+        """Send what is queued, and close."""
         connection = self._connection
         if connection is not None:
             self._connection = None

@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.metrics import MetricWrapperBase
 from prometheus_client.registry import Collector
 
-from client_sim.core.report import Counts, FleetReport, Gaps
+from client_sim.core.report import BotCounts, BotGaps, FleetReport
 from client_sim.shell.metrics import BotsCollector
 from control.shell.scaling_metrics import ControlMetrics
 from router.shell.metrics import Metrics
@@ -69,5 +69,5 @@ def _media() -> Collector:
 
 
 def _bots() -> Collector:
-    report = cast(FleetReport, SimpleNamespace(counts=Counts(), gaps=Gaps(), reports=()))
+    report = cast(FleetReport, SimpleNamespace(counts=BotCounts(), gaps=BotGaps(), reports=()))
     return BotsCollector(lambda: report)

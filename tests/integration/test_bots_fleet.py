@@ -16,7 +16,7 @@ import pytest
 import pytest_asyncio
 
 from client_sim.config import MAX_BOTS, BotsConfig
-from client_sim.core.commands import Join, Leave, Mark
+from client_sim.core.commands import JoinCommand, LeaveCommand, MarkCommand
 from client_sim.core.report import BotReport, FleetReport
 from client_sim.core.script import presence_of
 from client_sim.shell.bot import Bot
@@ -163,18 +163,18 @@ async def test_a_drain_moves_the_room_without_losing_a_packet(fleet: Fleet) -> N
 async def test_players_come_and_go_by_command_and_who_has_left_is_neither_cut_nor_a_gap(fleet: Fleet) -> None:
     async with crowd(fleet, room="door", bots=2) as people:
         await until(lambda: people.hearing(2))
-        people.bots.command(Join(room="door"))
+        people.bots.command(JoinCommand(room="door"))
         await until(lambda: len(people.told("hearing", bot="bot-3")) == 4)
         await people.hear_more()
-        people.bots.command(Leave(bot="bot-1"))
+        people.bots.command(LeaveCommand(bot="bot-1"))
         assert [len(one["publications"]) for one in people.told("left", bot="bot-1")] == [2]
-        await until(lambda: all(len(bot.follower.publications) == 2 for bot in people.bots.bots))
-        people.bots.command(Mark())
+        await until(lambda: all(len(bot.player.follower.publications) == 2 for bot in people.bots.bots))
+        people.bots.command(MarkCommand())
         heard = people.report().reports[-1].gaps.audio_units
         await until(lambda: people.report().reports[-1].gaps.audio_units >= heard + 100)
         report = people.report()
         with pytest.raises(BadMessage):
-            people.bots.command(Join(room="door", bots=MAX_BOTS))
+            people.bots.command(JoinCommand(room="door", bots=MAX_BOTS))
     gone, *there = report.reports
     assert report.cut == ()
     assert [one.bot for one in report.reports] == ["bot-1", "bot-2", "bot-3"]
@@ -191,11 +191,11 @@ async def test_who_is_in_a_conversation_stays_until_it_is_over_and_is_heard_all_
         old = await sfu_of(people)
         fleet.signal_sfu(old, signal.SIGTERM)
         await until(lambda: len(people.told("decided", sfu=old, move=False)) == 2)
-        people.bots.bots[0].set_presence(presence_of("desk"))
+        people.bots.bots[0].player.set_presence(presence_of("desk"))
         await until(lambda: len(people.told("moved", left=old, bot="bot-1")) == 1)
         await people.hear_more()
         assert people.report().reports[1].sfu == old, "the other one stays, and both hear each other across two SFUs"
-        people.bots.bots[1].set_presence(presence_of("idle"))
+        people.bots.bots[1].player.set_presence(presence_of("idle"))
         await until(lambda: len(people.told("moved", left=old)) == 2)
         await people.hear_more()
         report = people.report()
@@ -221,7 +221,7 @@ async def test_an_sfu_that_is_killed_is_replaced_and_the_eviction_is_counted(fle
 
 def break_websocket(bot: Bot) -> None:
     """Cut the websocket to the SFU as a dead network would, and nothing else."""
-    link = bot.connections.at(bot.sfu)
+    link = bot.player.connections.at(bot.player.sfu)
     assert link is not None
     connection = link._wire._connection
     assert connection is not None
@@ -246,9 +246,9 @@ async def test_a_router_that_goes_is_resumed_elsewhere_while_media_goes_on(fleet
     async with crowd(fleet, room="router", bots=2) as people:
         await until(lambda: people.hearing(2))
         for bot in people.bots.bots:
-            assert bot.router._wire is not None
-            assert bot.router._wire._connection is not None
-            bot.router._wire._connection.transport.abort()
+            assert bot.player.router._wire is not None
+            assert bot.player.router._wire._connection is not None
+            bot.player.router._wire._connection.transport.abort()
         await until(lambda: len(people.told("resumed")) == 2)
         await people.hear_more(60)
         report = people.report()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from client_sim.core.gaps import WINDOW, GapMeter, Mark, Unwrapper
+from client_sim.core.gaps import WINDOW, GapMeter, Stretch, Unwrapper
 
 
 def played(*arrivals: tuple[int | None, float]) -> GapMeter:
@@ -62,11 +62,11 @@ def test_silence_after_the_end_is_no_gap() -> None:
 
 def test_a_mark_begins_a_stretch_of_its_own() -> None:
     meter = played((0, 0), (1, 300))
-    meter.mark(Mark.MOVE)
+    meter.mark(Stretch.MOVE)
     meter.arrived(2, at=0.320)
-    assert meter.since(Mark.MOVE, now=0.320) == pytest.approx(20)
-    assert meter.since(Mark.OBSERVER, now=0.320) == pytest.approx(300)
-    assert meter.since(Mark.MOVE, now=0.400) == pytest.approx(80)
+    assert meter.since(Stretch.MOVE, now=0.320) == pytest.approx(20)
+    assert meter.since(Stretch.OBSERVER, now=0.320) == pytest.approx(300)
+    assert meter.since(Stretch.MOVE, now=0.400) == pytest.approx(80)
 
 
 def test_what_leaves_the_window_is_settled_for_good() -> None:

@@ -1,4 +1,4 @@
-"""A bad network by the numbers: what its settings promise, and the same fortune for the same seed."""
+"""A bad network by the numbers: what its settings promise, and the same losses for the same seed."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def test_loss_takes_its_share() -> None:
     assert 0.02 * COUNT < lost < 0.04 * COUNT
 
 
-def test_the_same_seed_has_the_same_fortune_whatever_else_is_set() -> None:
-    def fortune(**settings: float) -> list[bool]:
+def test_the_same_seed_has_the_same_losses_whatever_else_is_set() -> None:
+    def losses(**settings: float) -> list[bool]:
         return [bool(copies) for copies in through(path(loss=0.1, **settings))]
 
-    plain = fortune()
-    assert fortune(jitter_s=0.02, duplicate=0.2, reorder=0.1) == plain
+    plain = losses()
+    assert losses(jitter_s=0.02, duplicate=0.2, reorder=0.1) == plain
     assert [bool(copies) for copies in through(path(seed=2, loss=0.1))] != plain
 
 

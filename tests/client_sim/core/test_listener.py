@@ -6,7 +6,7 @@ import pytest
 
 from client_sim.core.audience import Audience
 from client_sim.core.clip import BadClip, Clip, ClipIndex, check_clip
-from client_sim.core.gaps import Mark
+from client_sim.core.gaps import Stretch
 from client_sim.core.listener import Listener, source_of
 from shared.records import PublicationRecord
 
@@ -60,16 +60,16 @@ def test_a_foreign_publication_is_not_checked() -> None:
 def test_the_audience_keeps_what_ended_and_measures_since_a_mark() -> None:
     audience = Audience(INDEX)
     record = PublicationRecord(publication="p", player="ann", kind="audio", source=OURS, sfu="a")
-    assert audience.since(Mark.MOVE, "audio", now=0.0) is None
+    assert audience.since(Stretch.MOVE, "audio", now=0.0) is None
     audience.take(record, CLIP.audio[0], at=0.0)
     audience.take(record, CLIP.audio[1], at=0.5)
-    audience.mark(Mark.MOVE)
+    audience.mark(Stretch.MOVE)
     audience.take(record, CLIP.audio[2], at=0.52)
-    assert audience.since(Mark.MOVE, "audio", now=0.52) == pytest.approx(20)
+    assert audience.since(Stretch.MOVE, "audio", now=0.52) == pytest.approx(20)
     audience.ended("p", now=5.0)
     (received,) = audience.received(now=9.0)
     assert received.report.longest_gap_ms == pytest.approx(500)
-    assert audience.since(Mark.MOVE, "audio", now=9.0) is None
+    assert audience.since(Stretch.MOVE, "audio", now=9.0) is None
 
 
 @pytest.mark.parametrize(

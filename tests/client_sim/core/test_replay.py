@@ -5,8 +5,9 @@ from __future__ import annotations
 import random
 
 from client_sim.core.clip import Clip
-from client_sim.core.replay import HISTORY, AudioTrack, Numbers, VideoTrack, rtx_packet
+from client_sim.core.replay import LoopedPicture, LoopedSound
 from player.core.frames import Assembler
+from player.core.track import HISTORY, Numbers, rtx_packet
 from shared.rtc import rtp
 
 CLIP = Clip(
@@ -20,12 +21,12 @@ CLIP = Clip(
 NUMBERS = Numbers(ssrc=7, rtx_ssrc=8, sequence=65_500, timestamp=2**32 - 1000, picture=32_760)
 
 
-def audio() -> AudioTrack:
-    return AudioTrack(CLIP, mid="0", numbers=NUMBERS)
+def audio() -> LoopedSound:
+    return LoopedSound(CLIP, mid="0", numbers=NUMBERS)
 
 
-def video() -> VideoTrack:
-    return VideoTrack(CLIP, mid="1", numbers=NUMBERS)
+def video() -> LoopedPicture:
+    return LoopedPicture(CLIP, mid="1", numbers=NUMBERS)
 
 
 def test_audio_goes_on_from_lap_to_lap() -> None:
@@ -51,7 +52,7 @@ def test_video_goes_on_from_lap_to_lap_and_frames_arrive_whole() -> None:
             sequences.append(header.sequence)
             assert header.timestamp == (2**32 - 1000 + 4500 * unit) & 0xFFFFFFFF
             payload = packet[header.payload_start : header.payload_end]
-            frames += assembler.add(header.sequence, header.timestamp, header.marker, payload)
+            frames += [data for _, data in assembler.add(header.sequence, header.timestamp, header.marker, payload)]
     assert sequences == [(65_500 + n) & 0xFFFF for n in range(len(sequences))]
     assert frames == [CLIP.video[unit % 20] for unit in range(60)]
 

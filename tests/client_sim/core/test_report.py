@@ -6,23 +6,23 @@ import msgspec
 import pytest
 
 from client_sim.core.audience import Received
-from client_sim.core.commands import Join, Leave, Mark, Presence, Stop, read
+from client_sim.core.commands import JoinCommand, LeaveCommand, MarkCommand, PresenceCommand, StopCommand, read
 from client_sim.core.gaps import GapReport
 from client_sim.core.movelog import MoveLog
-from client_sim.core.report import BotReport, Counts, Gaps, fleet_report, gaps_of
-from player.core import moves as m
+from client_sim.core.report import BotCounts, BotGaps, BotReport, fleet_report, gaps_of
+from player.core.events import Relocated, StepTaken
 from shared.errors import BadMessage
 
 
-def bot(name: str, *, sfu: str = "a", counts: Counts | None = None, gaps: Gaps | None = None) -> BotReport:
+def bot(name: str, *, sfu: str = "a", counts: BotCounts | None = None, gaps: BotGaps | None = None) -> BotReport:
     return BotReport(
         bot=name,
         room="r",
         phase="settled",
         sfu=sfu,
         ended="",
-        counts=counts or Counts(),
-        gaps=gaps or Gaps(),
+        counts=counts or BotCounts(),
+        gaps=gaps or BotGaps(),
         marked_audio_gap_ms=None,
         marked_video_gap_ms=None,
         moves=(),
@@ -35,8 +35,8 @@ def fleet(*reports: BotReport) -> tuple[str, ...]:
 
 def test_gaps_are_the_worst_and_counts_are_summed() -> None:
     reports = [
-        bot("x", counts=Counts(moves=1, packets_in=5), gaps=Gaps(audio_gap_ms=30.0, audio_units=3, duplicates=1)),
-        bot("y", counts=Counts(moves=2), gaps=Gaps(audio_gap_ms=20.0, video_gap_ms=60.0, audio_units=4)),
+        bot("x", counts=BotCounts(moves=1, packets_in=5), gaps=BotGaps(audio_gap_ms=30.0, audio_units=3, duplicates=1)),
+        bot("y", counts=BotCounts(moves=2), gaps=BotGaps(audio_gap_ms=20.0, video_gap_ms=60.0, audio_units=4)),
         bot("z"),
     ]
     total = fleet_report(reports, frame_ms=50.0, worst_send_lag_ms=1.0, took_s=2.0)
@@ -60,10 +60,10 @@ def test_kinds_are_kept_apart() -> None:
 @pytest.mark.parametrize(
     "cut",
     [
-        bot("x", counts=Counts(evictions=1)),
-        bot("x", counts=Counts(failed_connections=1)),
+        bot("x", counts=BotCounts(evictions=1)),
+        bot("x", counts=BotCounts(failed_connections=1)),
         bot("x", sfu=""),
-        bot("x", gaps=Gaps(damaged=1)),
+        bot("x", gaps=BotGaps(damaged=1)),
     ],
 )
 def test_each_way_of_being_cut_is_told(cut: BotReport) -> None:
@@ -72,12 +72,12 @@ def test_each_way_of_being_cut_is_told(cut: BotReport) -> None:
 
 def test_the_steps_of_a_move_are_timed_from_its_beginning() -> None:
     log = MoveLog()
-    log.note(m.TellStep(step=m.MoveStep.MOVE_STARTED, sfu="a", reason="cordoned"), now=10.0)
-    log.note(m.TellStep(step=m.MoveStep.NEW_LINK_UP, sfu="b"), now=10.02)
-    log.note(m.TellStep(step=m.MoveStep.FLOWING, sfu="b"), now=10.1)
-    log.note(m.TellStep(step=m.MoveStep.SWITCHED, sfu="b"), now=10.2)
-    log.note(m.TellStep(step=m.MoveStep.MOVE_STARTED, sfu="b", reason="cordoned"), now=10.3)
-    moved = log.moved(m.ReportMoved(sfu="b", left="a", took_ms=900.0), audio_gap_ms=20.0, video_gap_ms=None)
+    log.step(StepTaken(step="move-started", sfu="a", reason="cordoned"), now=10.0)
+    log.step(StepTaken(step="new-link-up", sfu="b", reason=""), now=10.02)
+    log.step(StepTaken(step="flowing", sfu="b", reason=""), now=10.1)
+    log.step(StepTaken(step="switched", sfu="b", reason=""), now=10.2)
+    log.step(StepTaken(step="move-started", sfu="b", reason="cordoned"), now=10.3)
+    moved = log.moved(Relocated(sfu="b", left="a", took_ms=900.0, audio_gap_ms=20.0, video_gap_ms=None))
     assert (moved.left, moved.sfu, moved.reason) == ("a", "b", "cordoned")
     assert (moved.new_link_up_ms, moved.flowing_ms, moved.switched_ms, moved.took_ms) == (20.0, 100.0, 200.0, 900.0)
     assert log.done == [moved]
@@ -86,11 +86,11 @@ def test_the_steps_of_a_move_are_timed_from_its_beginning() -> None:
 @pytest.mark.parametrize(
     ("line", "command"),
     [
-        (b'{"cmd":"stop"}', Stop()),
-        (b'{"cmd":"mark"}', Mark()),
-        (b'{"cmd":"join","room":"kitchen","bots":2}', Join(room="kitchen", bots=2)),
-        (b'{"cmd":"leave","bot":"bot-1"}', Leave(bot="bot-1")),
-        (b'{"cmd":"presence","bot":"bot-1","at_desk":false}', Presence(bot="bot-1", at_desk=False)),
+        (b'{"cmd":"stop"}', StopCommand()),
+        (b'{"cmd":"mark"}', MarkCommand()),
+        (b'{"cmd":"join","room":"kitchen","bots":2}', JoinCommand(room="kitchen", bots=2)),
+        (b'{"cmd":"leave","bot":"bot-1"}', LeaveCommand(bot="bot-1")),
+        (b'{"cmd":"presence","bot":"bot-1","at_desk":false}', PresenceCommand(bot="bot-1", at_desk=False)),
     ],
 )
 def test_commands_are_read(line: bytes, command: object) -> None:

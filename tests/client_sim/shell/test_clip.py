@@ -62,7 +62,7 @@ def test_the_second_load_comes_from_the_cache(clip: Clip, cache: Path, monkeypat
     assert clips.load(cache=cache) == clip
 
 
-def test_a_broken_cache_is_made_anew(clip: Clip, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broken_cache_is_made_again(clip: Clip, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clips, "_encode", lambda *_: clip)
     monkeypatch.setattr(clips, "_material", lambda _: ((), ()))
     clips.load(cache=tmp_path)

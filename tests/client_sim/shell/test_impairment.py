@@ -118,6 +118,6 @@ async def test_the_player_heard_least_recently_makes_room(
             _, address = await receive(server)
             first.setdefault(player, address)
             kept = address == first[player]
-    assert not kept, "the second was forgotten for the third, and came back as somebody new"
+    assert not kept, "the second was forgotten for the third, and came back as a new one"
     assert proxy.counts()["up"].taken == 6
     proxy.close()

@@ -14,12 +14,15 @@ import pytest
 from client_sim.core.audience import Audience
 from client_sim.core.clip import Clip, ClipIndex
 from client_sim.core.listener import source_of
-from client_sim.core.replay import AudioTrack, Numbers, VideoTrack
-from client_sim.core.session_sdp import FarEnd, Incoming
+from client_sim.core.replay import LoopedPicture, LoopedSound
 from client_sim.shell.pacer import Pacer
-from client_sim.shell.publisher import Publisher
+from client_sim.shell.replayer import Replayer
+from player.core.own_tracks import OwnTracks
+from player.core.session_sdp import FarEnd, Incoming
+from player.core.track import Numbers
+from player.shell.publisher import TrackPublisher
 from player.shell.receiver import Receiver
-from player.shell.transport import PeerTransport, TransportFailed
+from player.shell.transport import MediaTransport, TransportFailed
 from shared.records import PublicationRecord
 from shared.rtc import rtcp, rtp, sdp, stun_check
 from shared.rtc.dtls import Certificate, DtlsTransport
@@ -67,7 +70,7 @@ class FarSide:
         ip, port = self.socket.getsockname()
         return FarEnd(self.ufrag, self.pwd, fingerprints, ip, port)
 
-    async def accept(self, transport: PeerTransport) -> None:
+    async def accept(self, transport: MediaTransport) -> None:
         proof = transport.own.fingerprint
         keys = await self.dtls.handshake([(proof.algorithm, proof.value)])
         self.session = SrtpSession(keys)
@@ -110,11 +113,11 @@ class FarSide:
 class Pair:
     """One player's publish connection and another's subscribe connection, and the SFU's ends of both."""
 
-    up: PeerTransport
-    down: PeerTransport
+    up: MediaTransport
+    down: MediaTransport
     far_up: FarSide
     far_down: FarSide
-    publisher: Publisher
+    publisher: TrackPublisher
     receiver: Receiver
     audience: Audience
     dropped: list[bytes] = field(default_factory=list)
@@ -128,7 +131,7 @@ RECORDS = {
 }
 
 
-async def connected(transport: PeerTransport, far: FarSide) -> None:
+async def connected(transport: MediaTransport, far: FarSide) -> None:
     await asyncio.gather(transport.connect(far.far_end), far.accept(transport))
 
 
@@ -137,22 +140,26 @@ async def pair() -> AsyncIterator[Pair]:
     far_up, far_down = FarSide(), FarSide()
     pacer = Pacer()
     audience = Audience(ClipIndex(CLIP))
-    tracks = (AudioTrack(CLIP, mid="0", numbers=AUDIO), VideoTrack(CLIP, mid="1", numbers=VIDEO))
-    publisher = Publisher(tracks, start=time.monotonic(), cname="ann")
+    start = time.monotonic()
+    tracks = (
+        LoopedSound(CLIP, mid="0", numbers=AUDIO, start=start),
+        LoopedPicture(CLIP, mid="1", numbers=VIDEO, start=start),
+    )
+    publisher = TrackPublisher(OwnTracks(tracks), cname="ann")
     closed: list[str] = []
-    up = PeerTransport(
+    up = MediaTransport(
         on_rtp=lambda _p, _at: None,
         on_rtcp=lambda compound, _at: publisher.feedback(up, compound),
         on_closed=closed.append,
     )
-    down = PeerTransport(
+    down = MediaTransport(
         on_rtp=lambda packet, at: receiver.on_rtp(packet, at),
         on_rtcp=lambda compound, at: receiver.on_rtcp(compound, at),
         on_closed=closed.append,
     )
     receiver = Receiver(
         down,
-        on_unit=lambda publication, unit, at: audience.take(RECORDS[publication], unit, at=at) and None,
+        on_unit=lambda stream, unit, _timestamp, at: audience.take(RECORDS[stream.publication], unit, at=at) and None,
         ssrc=99,
         cname="bob",
     )
@@ -165,7 +172,7 @@ async def pair() -> AsyncIterator[Pair]:
     await asyncio.gather(connected(up, far_up), connected(down, far_down))
     far_up.on_rtp = far_down.send_rtp
     publisher.attach(up)
-    pacer.add(publisher, time.monotonic())
+    pacer.add(Replayer(tracks, publisher), start)
     yield Pair(up, down, far_up, far_down, publisher, receiver, audience, closed=closed)
     pacer.stop()
     await asyncio.gather(up.close(), down.close())
@@ -292,11 +299,11 @@ async def test_a_clean_goodbye_is_noticed(pair: Pair) -> None:
     await until(lambda: "dtls-closed" in pair.closed)
 
 
-async def test_nobody_there_is_a_typed_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_no_answer_is_a_typed_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("player.shell.transport.CONNECT_S", 0.3)
     far = FarSide()
     far.answering = False
-    transport = PeerTransport(on_rtp=lambda _p, _a: None, on_rtcp=lambda _p, _a: None, on_closed=lambda _: None)
+    transport = MediaTransport(on_rtp=lambda _p, _a: None, on_rtcp=lambda _p, _a: None, on_closed=lambda _: None)
     with pytest.raises(TransportFailed, match="ice-timeout"):
         await transport.connect(far.far_end)
     assert far.checks > 1, "it asked again"
@@ -307,7 +314,7 @@ async def test_the_wrong_certificate_is_refused() -> None:
     far = FarSide()
     wrong = sdp.Fingerprint("sha-256", ":".join(["00"] * 32))
     end = FarEnd(far.ufrag, far.pwd, (wrong,), *far.socket.getsockname())
-    transport = PeerTransport(on_rtp=lambda _p, _a: None, on_rtcp=lambda _p, _a: None, on_closed=lambda _: None)
+    transport = MediaTransport(on_rtp=lambda _p, _a: None, on_rtcp=lambda _p, _a: None, on_closed=lambda _: None)
     accepting = asyncio.create_task(far.accept(transport))
     with pytest.raises(TransportFailed, match="dtls-fingerprint"):
         await transport.connect(end)

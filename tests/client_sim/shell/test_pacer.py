@@ -23,7 +23,7 @@ class Beat:
         return self.due if self.times else None
 
 
-async def test_everybody_runs_when_due_and_no_more_than_a_moment_early() -> None:
+async def test_all_run_when_due_and_no_more_than_a_moment_early() -> None:
     pacer, log, start = Pacer(), list[str](), time.monotonic() + 0.01
     fast = Beat(log, "fast", every_s=0.01, times=10, start=start)
     slow = Beat(log, "slow", every_s=0.05, times=2, start=start + 0.001)
@@ -39,7 +39,7 @@ async def test_everybody_runs_when_due_and_no_more_than_a_moment_early() -> None
     pacer.stop()
 
 
-async def test_after_stop_nobody_runs() -> None:
+async def test_after_stop_none_runs() -> None:
     pacer, log = Pacer(), list[str]()
     pacer.add(Beat(log, "x", every_s=0.0, times=1000, start=0.0), time.monotonic() + 0.02)
     pacer.stop()

@@ -34,7 +34,7 @@ def packets(frames: list[bytes], *, sequence: int = 65_530, timestamp: int = 2**
 
 def assembled(arrivals: list[Packet]) -> list[bytes]:
     assembler = Assembler()
-    return [data for arrival in arrivals for data in assembler.add(*arrival)]
+    return [data for arrival in arrivals for _, data in assembler.add(*arrival)]
 
 
 FRAMES = [frame(n, key=n % 5 == 0, size=3000 if n % 5 == 0 else 200) for n in range(15)]

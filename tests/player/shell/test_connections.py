@@ -58,8 +58,7 @@ class World:
         FakeLink.made = self.links
         self.connections = Connections(
             owner=None,  # type: ignore[arg-type]
-            publications={},
-            cname="c",
+            publisher=None,  # type: ignore[arg-type]
             wanted=lambda sfu: self.wanted.get(sfu, ()),
             closed=self.closed.append,
         )

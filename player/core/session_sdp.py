@@ -1,18 +1,18 @@
-"""The session descriptions of a bot: its publish offer, and its answer to an SFU's subscribe offer."""
+"""A player's session descriptions: its publish offer, and its answer to an SFU's subscribe offer."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from client_sim.core.replay import AUDIO_PT, MID_EXTENSION, RTX_PT, VIDEO_PT, Track
+from player.core.track import AUDIO_PT, MID_EXTENSION, RTX_PT, VIDEO_PT, OutgoingTrack
 from shared.errors import BadSdp
 from shared.messages.media import TrackOffer
 from shared.rtc import sdp
 
 MID = sdp.Extension(id=MID_EXTENSION, uri=sdp.ExtensionUri.MID)
 PLAYABLE = ("opus", "vp8")
-"""Codecs a bot can take apart; others are refused line by line."""
+"""Codecs we can take apart; others are refused line by line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +48,13 @@ class Incoming:
     clock: int
 
 
-def publish_offer(tracks: Iterable[Track], own: OwnEnd, *, version: int, cname: str) -> str:
+def publish_offer(tracks: Iterable[OutgoingTrack], own: OwnEnd, *, version: int, cname: str) -> str:
     """An offer of these tracks, one m-line each."""
     sections = [_publish_section(track, own, cname) for track in tracks]
     return sdp.write(sdp.describe(sections, session_id="1", version=version))
 
 
-def _publish_section(track: Track, own: OwnEnd, cname: str) -> sdp.MediaSection:
+def _publish_section(track: OutgoingTrack, own: OwnEnd, cname: str) -> sdp.MediaSection:
     video = track.kind == "video"
     numbers = track.numbers
     streams = (numbers.ssrc, numbers.rtx_ssrc) if video else (numbers.ssrc,)
@@ -68,7 +68,7 @@ def _publish_section(track: Track, own: OwnEnd, cname: str) -> sdp.MediaSection:
         setup="actpass",
         codecs=(sdp.vp8(VIDEO_PT), sdp.rtx(RTX_PT, apt=VIDEO_PT)) if video else (sdp.opus(AUDIO_PT),),
         extensions=(MID,),
-        msid=f"{cname} {track.kind}",
+        msid=f"{cname} {track.publication}",
         fid_groups=((numbers.ssrc, numbers.rtx_ssrc),) if video else (),
         ssrcs=tuple(sdp.Ssrc(ssrc=ssrc, cname=cname) for ssrc in streams),
         rtcp_mux=True,
@@ -89,7 +89,7 @@ def far_end(description: sdp.SessionDescription) -> FarEnd:
     raise BadSdp(detail="the SFU refused every m-line")
 
 
-def check_accepted(description: sdp.SessionDescription, tracks: Sequence[Track]) -> None:
+def check_accepted(description: sdp.SessionDescription, tracks: Sequence[OutgoingTrack]) -> None:
     """Raise `BadSdp` unless the SFU takes every track in the codec that we have it in."""
     for track in tracks:
         section = description.section(track.mid)
@@ -98,7 +98,7 @@ def check_accepted(description: sdp.SessionDescription, tracks: Sequence[Track])
 
 
 def answer_subscribe(offer: sdp.SessionDescription, own: OwnEnd, *, version: int) -> str:
-    """Take every m-line that a bot can play."""
+    """Take every m-line in a codec that we can take apart."""
     sections = [_answer_section(section, own) for section in offer.media]
     return sdp.write(sdp.describe(sections, session_id="2", version=version))
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from player.shell.wire import Closed, Wire
+from player.shell.wire import Closed, MessageSocket
 from shared.jitter import full_jitter
 from shared.messages import player as p
 from shared.messages.base import Message
@@ -21,7 +21,7 @@ FINAL = {CloseCode.REPLACED: "replaced", CloseCode.BAD_TOKEN: "bad-token"}
 
 @dataclass(frozen=True, slots=True)
 class Callbacks:
-    """Whom the link tells what."""
+    """What the connection asks and tells its owner."""
 
     join: Callable[[], Message]
     resume: Callable[[str], Message]
@@ -30,16 +30,18 @@ class Callbacks:
     lost: Callable[[Closed], None]
 
 
-class RouterLink:
-    """Run it as a task until the player leaves. Ends by itself, with a word in `ended`, when it must not come back."""
+class RouterConnection:
+    """Run it as a task until the player leaves. It ends, with a word in `ended`, when it must not come back."""
 
     def __init__(self, urls: Sequence[str], callbacks: Callbacks, *, rng: random.Random) -> None:
         self.ended = ""
         self.resumes = 0
+        self.closed: Closed | None = None
+        """How the last websocket ended."""
         self._urls = [player_url(url) for url in urls]
         self._callbacks = callbacks
         self._rng = rng
-        self._wire: Wire[p.ToPlayer] | None = None
+        self._wire: MessageSocket[p.ToPlayer] | None = None
         self._resume_token = ""
         self._lost_at = 0.0
         self._window_s = 25.0
@@ -76,7 +78,7 @@ class RouterLink:
 
     async def _once(self) -> tuple[Closed, bool]:
         url = self._choose()
-        wire = self._wire = Wire(url, p.to_player)
+        wire = self._wire = MessageSocket(url, p.to_player)
         welcomed = False
 
         def on_message(message: p.ToPlayer) -> None:
@@ -90,7 +92,7 @@ class RouterLink:
                 self._expect_closing(wire, message.after_s)
             self._callbacks.message(message)
 
-        closed = await wire.run(self._first, on_message)
+        self.closed = closed = await wire.run(self._first, on_message)
         self._wire = None
         self._avoid = url
         if welcomed:
@@ -113,7 +115,7 @@ class RouterLink:
             self.ended = FINAL.get(CloseCode(closed.code), "")
         return bool(self.ended)
 
-    def _expect_closing(self, wire: Wire[p.ToPlayer], after_s: float) -> None:
+    def _expect_closing(self, wire: MessageSocket[p.ToPlayer], after_s: float) -> None:
         """The router is about to go: leave it at the moment it gave us and resume elsewhere."""
         loop = asyncio.get_running_loop()
         loop.call_later(max(0.0, min(after_s, 60.0)), lambda: loop.create_task(wire.close()))

@@ -11,8 +11,8 @@ from contextlib import asynccontextmanager
 import pytest
 from websockets.asyncio.server import ServerConnection, serve
 
-from player.shell.router_link import Callbacks, RouterLink, player_url
-from player.shell.wire import ABNORMAL, Closed, Wire
+from player.shell.router_connection import Callbacks, RouterConnection, player_url
+from player.shell.wire import ABNORMAL, Closed, MessageSocket
 from shared.messages import player as p
 from shared.messages.base import encode
 from shared.messages.codes import CloseCode
@@ -67,7 +67,7 @@ class Heard:
     def __init__(self, url: str) -> None:
         self.messages: list[p.ToPlayer] = []
         self.lost: list[Closed] = []
-        self.link = RouterLink(
+        self.link = RouterConnection(
             [url],
             Callbacks(
                 join=lambda: p.Join(token="t"),
@@ -146,17 +146,17 @@ async def test_leaving_says_so() -> None:
 
 async def test_messages_of_a_newer_version_are_skipped_and_garbage_ends_the_connection() -> None:
     async with routers(([welcome(), '{"type":"from-the-future"}', encode(p.Pong(n=7)), "garbage"], None)) as scripted:
-        wire = Wire(f"{scripted.url}/player", p.to_player)
+        wire = MessageSocket(f"{scripted.url}/player", p.to_player)
         got: list[p.ToPlayer] = []
         closed = await asyncio.wait_for(wire.run(lambda: p.Join(token="t"), got.append), WITHIN_S)
         assert got[1:] == [p.Pong(n=7)]
         assert (wire.unknown, closed.code, closed.opened) == (1, ABNORMAL, True)
         assert "not a router-to-player message" in closed.reason
-        assert not wire.send(p.Leave()), "nobody is there any more"
+        assert not wire.send(p.Leave()), "there is no connection any more"
 
 
-async def test_nobody_there_is_told_without_an_exception() -> None:
-    closed = await Wire("ws://127.0.0.1:9/x", p.to_player).run(lambda: p.Leave(), lambda _: None)
+async def test_no_router_there_is_told_without_an_exception() -> None:
+    closed = await MessageSocket("ws://127.0.0.1:9/x", p.to_player).run(lambda: p.Leave(), lambda _: None)
     assert (closed.code, closed.opened) == (ABNORMAL, False)
 
 

@@ -1,4 +1,4 @@
-"""A bot's descriptions are what any client would say."""
+"""A player's descriptions are what any client would say."""
 
 from __future__ import annotations
 
@@ -6,19 +6,18 @@ from dataclasses import replace
 
 import pytest
 
-from client_sim.core import session_sdp as s
-from client_sim.core.clip import Clip
-from client_sim.core.replay import AudioTrack, Numbers, VideoTrack
+from player.core import session_sdp as s
+from player.core.track import Numbers
+from player.core.tracks import OpusTrack, Vp8Track
 from shared.errors import BadSdp
 from shared.messages.media import TrackOffer
 from shared.rtc import sdp
 
 PRINT = sdp.Fingerprint("sha-256", ":".join(["AB"] * 32))
 OWN = s.OwnEnd("ufrag1", "password-of-sufficient-length", PRINT)
-CLIP = Clip(audio=(b"a",), video=(b"v",), keys=(0,), fps=20, width=2, height=2)
 TRACKS = (
-    AudioTrack(CLIP, mid="0", numbers=Numbers(1, 2, 3, 4, 5)),
-    VideoTrack(CLIP, mid="1", numbers=Numbers(11, 12, 13, 14, 15)),
+    OpusTrack(publication="mic", mid="0", numbers=Numbers(1, 2, 3, 4, 5), at=0.0),
+    Vp8Track(publication="cam", mid="1", numbers=Numbers(11, 12, 13, 14, 15), at=0.0),
 )
 
 
@@ -87,7 +86,7 @@ def test_an_answer_that_refuses_a_track_is_noticed() -> None:
             s.check_accepted(offer(*bad), TRACKS)
 
 
-def test_the_subscribe_answer_takes_what_a_bot_can_play() -> None:
+def test_the_subscribe_answer_takes_what_we_can_play() -> None:
     h264 = sfu_section("video", "2", codecs=(sdp.h264(102),))
     ended = sfu_section("audio", "3", direction=sdp.Direction.INACTIVE)
     text = s.answer_subscribe(offer(sfu_section("audio", "0"), sfu_section("video", "1"), h264, ended), OWN, version=2)
