@@ -29,8 +29,15 @@ SLOW = (
     "tests/mutants/",
 )
 """Slow as a whole; single tests are marked in their files."""
-LANES = {"tests/browser/": "browsers", "tests/interop/": "browsers", "tests/integration/": "fleets"}
-"""Tests of one lane run one after another on one worker: they share fleets, and three would want three cores."""
+LANES = {
+    "tests/browser/": "browsers",
+    "tests/interop/": "browsers",
+    "tests/integration/test_controllers.py": "browsers",
+    "tests/integration/test_sfu_drain.py": "browsers",
+    "tests/integration/": "fleets",
+}
+"""Tests of one lane run one after another on one worker: they share fleets, and three at once would want three cores.
+The first that fits counts. Controllers and drains make the lanes equally long: 150 s each on a quiet machine."""
 
 
 def tier_of(path: str) -> str:
