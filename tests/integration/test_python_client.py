@@ -99,7 +99,9 @@ async def test_frames_are_one_stream_while_both_players_move(fleet: Fleet) -> No
             await until(lambda: len(frames["audio"]) > after + 100)
         for kind, ticks in (("audio", 960), ("video", 4500)):
             numbers = [number_of(frame) for frame in frames[kind] if len(frame.data) > 100 or kind == "audio"]
-            assert numbers == list(range(numbers[0], numbers[0] + len(numbers))), kind
+            assert numbers == sorted(set(numbers)), f"{kind}: each once and in order"
+            missing = numbers[-1] - numbers[0] + 1 - len(numbers)
+            assert missing <= 5, f"{kind}: all but what a busy machine's old SFU sends after the new one"
             first, last = frames[kind][0], frames[kind][-1]
             assert last.ticks - first.ticks == (number_of(last) - number_of(first)) * ticks, kind
         assert all(frame.key == (number_of(frame) % KEY_EVERY == 0) for frame in frames["video"])
