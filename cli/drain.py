@@ -13,8 +13,8 @@ from rich.live import Live
 from cli.output import out, plain, print_json
 from cli.tables import drains_table, players_table
 from operators.config import HERE, Where
-from operators.core.fleet_view import StatusRow, sfu_row
-from operators.shell.operations import command, known_state, open_store, players_on, state_of
+from operators.core.fleet_view import StatusRow, drain_of, sfu_row, status_words
+from operators.shell.operations import command, heard_of, known_state, open_store, players_on
 from operators.shell.target import find_target, known_secret
 from shared.records import CommandVerb, DrainReport
 from shared.store.store import Store
@@ -80,10 +80,10 @@ async def drain(
 
 
 async def _look(store: Store, session: aiohttp.ClientSession, sfu: str, *, secret: str) -> Remaining:
-    state = await state_of(store, sfu)
-    if state is None:
+    heard = await heard_of(store, sfu)
+    if heard is None:
         return Remaining(sfu=None, players=[])
-    return Remaining(sfu=sfu_row(state), players=await players_on(store, session, sfu, secret=secret))
+    return Remaining(sfu=sfu_row(heard), players=await players_on(store, session, sfu, secret=secret))
 
 
 async def _follow(
@@ -133,7 +133,7 @@ def _show(now: Remaining, *, json: bool) -> None:
 
 def _table(now: Remaining) -> Group:
     assert now.sfu is not None
-    head = plain(f"{now.sfu.sfu} is {now.sfu.status}: {now.sfu.drain}")
+    head = plain(f"{now.sfu.sfu} is {status_words(now.sfu)}: {drain_of(now.sfu)}")
     if now.players is None:
         return Group(head, "no router says who is on it: none answers, or they want the fleet's secret (SLUICE_SECRET)")
     return Group(head, players_table(now.players) if now.players else "no player is on it any more")

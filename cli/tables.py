@@ -10,10 +10,10 @@ from rich.table import Table
 from rich.text import Text
 
 from cli.output import plain
-from operators.core.fleet_view import FleetView, span
+from operators.core.fleet_view import SILENT, FleetView, drain_of, span, status_words
 from shared.records import DrainReport
 
-STYLES = {"ONLINE": "green", "CORDONED": "yellow", "TERMINATING": "red"}
+STYLES = {"ONLINE": "green", "CORDONED": "yellow", "TERMINATING": "red", SILENT: "red"}
 
 
 def fleet_table(view: FleetView) -> RenderableType:
@@ -22,15 +22,18 @@ def fleet_table(view: FleetView) -> RenderableType:
     for row in view.sfus:
         sfus.add_row(
             plain(row.sfu),
-            plain(row.status, STYLES.get(row.status, "magenta")),
+            plain(status_words(row), STYLES.get(row.status, "magenta")),
             "–" if row.load is None else f"{row.load:.0%} {row.binding}".rstrip(),
             *(_count(value) for value in (row.players, row.rooms, row.producers, row.consumers)),
             plain(row.version),
-            plain(row.drain),
+            plain(drain_of(row)),
         )
     routers = _table("router", "players", "linked SFUs", "API")
     for router in view.routers:
-        routers.add_row(plain(router.router), str(router.players), plain(" ".join(router.sfus)), plain(router.http))
+        if router.silent:
+            routers.add_row(plain(router.router), "–", plain(f"silent {router.silent_for_s:.0f} s", "red"), "")
+        else:
+            routers.add_row(plain(router.router), str(router.players), plain(" ".join(router.sfus)), plain(router.http))
     return Group(sfus, routers)
 
 

@@ -34,7 +34,7 @@ class Keys:
         return self._key("sfu", sfu)
 
     def sfu_stamps(self, sfu: str) -> str:
-        """Hash: incarnation, revision, started_at, cordoned_at, removed; what scripts compare without parsing JSON."""
+        """Hash: incarnation, revision, started_at, cordoned_at, heard_at, removed; what scripts read without JSON."""
         return self._key("sfu", sfu, "stamps")
 
     @property
@@ -50,6 +50,12 @@ class Keys:
     def routers(self) -> str:
         """Set: ids of routers that may have a record."""
         return self._key("routers")
+
+    @property
+    def since(self) -> str:
+        """String: when the fleet's first router wrote to this Redis [Unix seconds]; its histories know no more. It ends
+        with the histories, which have no lifetime either."""
+        return self._key("since")
 
     def room(self, room: str) -> str:
         """Hash: `version`, `place`, `p:<player>`, `b:<publication>`, `o:<player>` (what it owns), `e:<identity>`."""

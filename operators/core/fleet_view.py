@@ -8,7 +8,14 @@ import msgspec
 
 from shared.fleet_rows import RouterRow, SfuRow, facts_of, router_row
 from shared.load import load_of
-from shared.records import RouterRecord, SfuState, SfuStatus, sfu_id, status_of
+from shared.records import LoadParts, SfuState, SfuStatus, sfu_id, status_of
+from shared.store.answers import HeardRouter, HeardSfu
+
+SILENT = "SILENT"
+"""The status of an SFU whose last word may not hold any more. No SFU says it of itself."""
+SILENT_AFTER_S = 3.0
+"""SFUs report each second, and routers write that and their own record each second. Routers give up a broken link after
+the same time."""
 
 
 class StatusRow(SfuRow, frozen=True, kw_only=True):
@@ -21,6 +28,19 @@ class StatusRow(SfuRow, frozen=True, kw_only=True):
     drain: str = ""
     """The drain in words."""
     cordoned_for_s: float | None = None
+    silent_for_s: float | None = None
+    """Since the store had news of it, by Redis' clock; None: an older router wrote its record and does not say."""
+    last_status: str = ""
+    """What it said of itself last. Differs from `status` while that is SILENT."""
+
+
+class StatusRouterRow(RouterRow, frozen=True, kw_only=True):
+    """One router."""
+
+    silent_for_s: float
+    """Since it wrote its record, by Redis' clock."""
+    silent: bool
+    """Whether that is too long for a router that is well."""
 
 
 class FleetView(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,26 +48,57 @@ class FleetView(msgspec.Struct, frozen=True, kw_only=True):
 
     fleet: str
     sfus: list[StatusRow]
-    routers: list[RouterRow]
+    routers: list[StatusRouterRow]
 
 
-def fleet_view(fleet: str, *, sfus: Iterable[SfuState], routers: Iterable[RouterRecord]) -> FleetView:
+def fleet_view(fleet: str, *, sfus: Iterable[HeardSfu], routers: Iterable[HeardRouter]) -> FleetView:
     """The view, sorted by id."""
     return FleetView(
         fleet=fleet,
-        sfus=[sfu_row(state) for state in sorted(sfus, key=sfu_id)],
-        routers=[router_row(record) for record in sorted(routers, key=lambda record: record.router)],
+        sfus=[sfu_row(heard) for heard in sorted(sfus, key=lambda heard: sfu_id(heard.state))],
+        routers=[heard_router_row(heard) for heard in sorted(routers, key=lambda heard: heard.router.router)],
     )
 
 
-def sfu_row(state: SfuState) -> StatusRow:
-    """One SFU's row."""
+def sfu_row(heard: HeardSfu) -> StatusRow:
+    """One SFU's row; of a silent one nothing is told as if it were of now."""
+    silent = heard.silent_for_s is not None and heard.silent_for_s >= SILENT_AFTER_S
+    state = _without_load(heard.state) if silent else heard.state
+    facts = facts_of(state)
     return StatusRow(
-        **facts_of(state),
+        **(facts | {"status": SILENT} if silent else facts),
+        last_status=facts["status"],
+        silent_for_s=None if heard.silent_for_s is None else round(heard.silent_for_s, 1),
         binding=load_of(state).binding or "",
         cause=state.drain.cause if state.drain else "",
         drain=drain_words(state),
         cordoned_for_s=state.drain.elapsed_s if state.drain else None,
+    )
+
+
+def heard_router_row(heard: HeardRouter) -> StatusRouterRow:
+    """One router's row."""
+    return StatusRouterRow(
+        **msgspec.structs.asdict(router_row(heard.router)),
+        silent_for_s=round(heard.silent_for_s, 1),
+        silent=heard.silent_for_s >= SILENT_AFTER_S,
+    )
+
+
+def status_words(row: StatusRow) -> str:
+    """The status for people: `ONLINE`, or `silent 7 s` in its place."""
+    return f"silent {row.silent_for_s or 0:.0f} s" if row.status == SILENT else row.status
+
+
+def drain_of(row: StatusRow) -> str:
+    """The drain for people; of a silent SFU what it said last."""
+    return ", ".join(filter(None, (f"it said {row.last_status}", row.drain))) if row.status == SILENT else row.drain
+
+
+def _without_load(state: SfuState) -> SfuState:
+    """The state with all that changes from second to second unknown (invariant 4)."""
+    return msgspec.structs.replace(
+        state, load=None, load_parts=LoadParts(), players=None, producers=None, consumers=None
     )
 
 

@@ -6,7 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from operators.core.fleet_view import SILENT_AFTER_S, span
 from shared.records import CommandVerb, DrainCause, ExitScope, SfuState, SfuStatus, sfu_id, status_of
+from shared.store.answers import HeardSfu
 
 
 class CommandAnswer(StrEnum):
@@ -56,6 +58,14 @@ def _uncordon(state: SfuState | None) -> CommandProgress:
     if state.drain is not None and state.drain.cause == DrainCause.SIGTERM:
         return CommandProgress(CommandAnswer.REFUSED, "its process got SIGTERM, which nothing takes back")
     return WAITING
+
+
+def why_not(heard: HeardSfu | None) -> str:
+    """What to look at when an SFU does not follow, for the end of an error's sentence."""
+    silent_for_s = heard.silent_for_s if heard else None
+    if silent_for_s is not None and silent_for_s >= SILENT_AFTER_S:
+        return f"nothing was heard of it for {span(silent_for_s)}: has its process died?"
+    return "is a router up that this SFU is linked to? 'sluice status' shows both"
 
 
 def touched(scope: ExitScope, target: str, states: Iterable[SfuState]) -> list[str]:

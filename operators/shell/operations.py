@@ -14,14 +14,14 @@ from urllib.parse import quote
 import aiohttp
 
 from operators.core.fleet_view import FleetView, fleet_view
-from operators.core.orders import CommandAnswer, progress
+from operators.core.orders import CommandAnswer, progress, why_not
 from operators.errors import NotApplied
 from operators.shell.target import Target
 from shared.errors import Refused
 from shared.http_client import get_json
 from shared.messages.codes import Refusal
 from shared.records import CommandVerb, ExitOrder, ExitScope, SfuState, sfu_id
-from shared.store.answers import Wake, WakeKind
+from shared.store.answers import HeardSfu, Wake, WakeKind
 from shared.store.store import Store
 from shared.store.there import find_redis
 from shared.tokens import MAX_NAME, OperatorClaims, issue
@@ -55,12 +55,12 @@ def operator() -> str:
 
 async def view(store: Store, fleet: str) -> FleetView:
     """The fleet as Redis tells it."""
-    return fleet_view(fleet, sfus=await store.read_sfus(), routers=await store.read_routers())
+    return fleet_view(fleet, sfus=await store.hear_sfus(), routers=await store.hear_routers())
 
 
-async def state_of(store: Store, sfu: str) -> SfuState | None:
-    """One SFU's newest state in Redis; None when it has no record."""
-    return next((state for state in await store.read_sfus() if sfu_id(state) == sfu), None)
+async def heard_of(store: Store, sfu: str) -> HeardSfu | None:
+    """One SFU's newest state in Redis and its age; None when it has no record."""
+    return next((heard for heard in await store.hear_sfus() if sfu_id(heard.state) == sfu), None)
 
 
 async def known_state(store: Store, sfu: str) -> SfuState:
@@ -94,14 +94,14 @@ async def command(
         if await _check(store, verb, sfu):
             return
         if time.monotonic() > deadline:
-            fix = "is a router up that this SFU is linked to? 'sluice status' shows both"
-            raise NotApplied(command=f"{verb} of {sfu}", waited_s=within_s, fix=fix)
+            raise NotApplied(command=f"{verb} of {sfu}", waited_s=within_s, fix=why_not(await heard_of(store, sfu)))
         await asyncio.sleep(LOOK_EVERY_S)
 
 
 async def _check(store: Store, verb: CommandVerb, sfu: str) -> bool:
     # A drained SFU may be gone before we look again; one that was never there is a typo.
-    state = await state_of(store, sfu)
+    heard = await heard_of(store, sfu)
+    state = heard.state if heard else None
     if state is None and verb is not CommandVerb.DRAIN:
         await known_state(store, sfu)
     now = progress(verb, state)

@@ -18,8 +18,8 @@ from shared.store.answers import Gap, Wake, WakeKind
 
 HURRY_GAP_S = 0.02
 """Between two urgent exchanges, so that a burst of hints is one."""
-ROUTERS_EVERY_S = 3.0
-"""How often the router's own record is renewed and the others' are read; it lives for 15 s."""
+ROUTERS_EVERY_S = 1.0
+"""How often the router's own record is renewed and the others' are read: operators see a dead one after 3 s."""
 log = logging.getLogger("router")
 
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from shared.records import PlayerRecord, PublicationRecord, RoomPlacement, every_field
+from shared.records import PlayerRecord, PublicationRecord, RoomPlacement, RouterRecord, SfuState, every_field
 from shared.scaling_records import ScalingRecord, ScalingState
 
 
@@ -25,6 +25,24 @@ class PutSfu:
     """The incarnation that is stored now; after a refusal the floor above which the SFU must raise its own."""
     revision: int = 0
     """The revision that is stored now."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeardSfu:
+    """An SFU's newest state and how old it is."""
+
+    state: SfuState
+    silent_for_s: float | None = None
+    """Since it had a new revision, by Redis' clock [seconds]; None: written by an older router, which did not say."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeardRouter:
+    """A router's record and how old it is."""
+
+    router: RouterRecord
+    silent_for_s: float = 0.0
+    """Since it was written, by Redis' clock [seconds]."""
 
 
 @dataclass(frozen=True, slots=True)

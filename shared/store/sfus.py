@@ -7,7 +7,7 @@ import msgspec
 from shared.errors import BadRecord
 from shared.keys import EXIT_TTL_S, SFU_TTL_S
 from shared.records import SfuState, SfuStatus, sfu_id, status_of, write_record
-from shared.store.answers import PutSfu
+from shared.store.answers import HeardSfu, PutSfu
 from shared.store.calls import Calls, WrongType, text
 
 STAMPS_TTL_S = EXIT_TTL_S
@@ -46,6 +46,13 @@ class Sfus(Calls):
 
     async def read_sfus(self) -> list[SfuState]:
         """All SFUs that some router has written within `SFU_TTL_S`, with what Redis' clock says of them filled in."""
+        return [heard.state for heard in await self.hear_sfus()]
+
+    async def hear_sfus(self) -> list[HeardSfu]:
+        """The same, with how long ago by Redis' clock each of them had news.
+
+        A frozen SFU has none either: its router goes on writing the last state, whose revision stays.
+        """
         try:
             ids = [text(raw) for raw in await self._send("read_sfus", "SMEMBERS", self.keys.sfus)]
         except WrongType:
@@ -56,17 +63,17 @@ class Sfus(Calls):
         for sfu in ids:
             keys += [self.keys.sfu(sfu), self.keys.sfu_stamps(sfu)]
         answer = await self._run("read_sfus", keys, *ids)
-        states = (self._stamped(*answer[i : i + 5]) for i in range(0, len(answer), 5))
-        return sorted((state for state in states if state), key=sfu_id)
+        heard = (self._heard(*answer[i : i + 6]) for i in range(0, len(answer), 6))
+        return sorted((each for each in heard if each), key=lambda each: sfu_id(each.state))
 
     async def remove_sfu(self, sfu: str, incarnation: int) -> bool:
         """Unregister an SFU that has ended; False when a newer incarnation is there. Its late states are refused."""
         keys = [self.keys.sfu(sfu), self.keys.sfu_stamps(sfu), self.keys.sfus]
         return bool(await self._run("remove_sfu", keys, sfu, max(0, incarnation), SFU_TTL_S))
 
-    def _stamped(
-        self, raw_id: bytes, raw: bytes, incarnation: bytes, started_at: bytes, cordoned_at: bytes
-    ) -> SfuState | None:
+    def _heard(
+        self, raw_id: bytes, raw: bytes, incarnation: bytes, started_at: bytes, cordoned_at: bytes, silent: bytes
+    ) -> HeardSfu | None:
         sfu = text(raw_id)
         state = self._record(SfuState, raw, self.keys.sfu(sfu))
         if state is None:
@@ -78,8 +85,8 @@ class Sfus(Calls):
             state = msgspec.structs.replace(state, sfu=sfu)
         if text(incarnation) != str(max(0, state.incarnation)):
             # An older program has written over a newer one's record: these stamps are not this state's.
-            return state
-        return fill_stamps(state, _at(started_at), _at(cordoned_at))
+            return HeardSfu(state)
+        return HeardSfu(fill_stamps(state, _at(started_at), _at(cordoned_at)), silent_for_s=_at(silent))
 
 
 def fill_stamps(state: SfuState, started_at: float | None, cordoned_at: float | None) -> SfuState:

@@ -13,6 +13,7 @@ from cli.tables import drains_table, fleet_table, players_table
 from operators.core.fleet_view import fleet_view
 from shared.records import Drain, DrainReport, RouterRecord, SfuState
 from shared.scaling_records import ScalingRecord
+from shared.store.answers import HeardRouter, HeardSfu
 
 HOSTILE = "[/x] :fire: \x1b[2J"
 SHOWN = r"[/x] :fire: \x1b[2J"
@@ -29,7 +30,7 @@ def fleet() -> RenderableType:
     drain = Drain(by=HOSTILE, reason=HOSTILE)
     state = SfuState(address="ws://a", sfu=HOSTILE, version=HOSTILE, status="CORDONED", drain=drain)
     router = RouterRecord(router=HOSTILE, http=HOSTILE, sfus=(HOSTILE,))
-    return fleet_table(fleet_view("sluice", sfus=[state], routers=[router]))
+    return fleet_table(fleet_view("sluice", sfus=[HeardSfu(state)], routers=[HeardRouter(router)]))
 
 
 def players() -> RenderableType:

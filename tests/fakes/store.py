@@ -20,7 +20,7 @@ from shared.records import (
     SfuCommand,
     SfuState,
 )
-from shared.store import EnteredRoom, Gap, PutSfu, RoomRecord, Scaling, Wake
+from shared.store import EnteredRoom, Gap, HeardRouter, HeardSfu, PutSfu, RoomRecord, Scaling, Wake
 from tests.fakes.store_core import StoreCore
 
 
@@ -87,6 +87,10 @@ class FakeStore:
 
     async def read_sfus(self) -> list[SfuState]:
         answer: list[SfuState] = await self._call("read_sfus")
+        return answer
+
+    async def hear_sfus(self) -> list[HeardSfu]:
+        answer: list[HeardSfu] = await self._call("hear_sfus")
         return answer
 
     async def remove_sfu(self, sfu: str, incarnation: int) -> bool:
@@ -173,6 +177,13 @@ class FakeStore:
 
     async def read_routers(self) -> list[RouterRecord]:
         return list(await self._call("read_routers"))
+
+    async def hear_routers(self) -> list[HeardRouter]:
+        return list(await self._call("hear_routers"))
+
+    async def known_since(self) -> float | None:
+        answer: float | None = await self._call("known_since")
+        return answer
 
     async def remove_router(self, router: str) -> None:
         await self._call("remove_router", router)

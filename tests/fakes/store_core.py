@@ -38,7 +38,7 @@ from shared.records import (
     status_of,
     write_record,
 )
-from shared.store import EnteredRoom, PutSfu, RoomRecord, Scaling, Wake
+from shared.store import EnteredRoom, HeardRouter, HeardSfu, PutSfu, RoomRecord, Scaling, Wake
 from shared.store.sfus import STAMPS_TTL_S, fill_stamps
 from tests.fakes.placements_core import PlacementsCore
 
@@ -62,6 +62,7 @@ class Stamps:
     revision: int = 0
     started_at: float | None = None
     cordoned_at: float | None = None
+    heard_at: float | None = None
     removed: int | None = None
 
 
@@ -99,6 +100,7 @@ class StoreCore:
         self.exits: dict[str, ExitOrder] = {}
         self.commands: dict[str, SfuCommand] = {}
         self.reports: list[bytes] = []
+        self.since: float | None = None
         self.scaling = Scaling()
         """What a controller would have written; only a test writes it here."""
         self.listeners: list[Callable[[Wake], None]] = []
@@ -121,6 +123,7 @@ class StoreCore:
         for kept in (self.sfus, self.stamps, self.routers, self.rooms, self.exits, self.commands):
             kept.clear()
         self.reports.clear()
+        self.since = None
         self.placements.lose_everything()
 
     def _now_ms(self) -> int:
@@ -160,13 +163,18 @@ class StoreCore:
             since_at = state.drain.since_at if state.drain else None
             cordoned_at = min(now, now if since_at is None else since_at)
         self.sfus[sfu] = Kept(write_record(state), now + SFU_TTL_S)
-        self.stamps[sfu] = Stamps(incarnation, now + STAMPS_TTL_S, revision, started_at, cordoned_at)
+        news = same is None or incarnation == 0 or same.revision != revision or same.heard_at is None
+        heard_at = now if same is None or news else same.heard_at
+        self.stamps[sfu] = Stamps(incarnation, now + STAMPS_TTL_S, revision, started_at, cordoned_at, heard_at)
         return PutSfu(True, started_at, cordoned_at, incarnation, revision)
 
     def read_sfus(self) -> list[SfuState]:
+        return [heard.state for heard in self.hear_sfus()]
+
+    def hear_sfus(self) -> list[HeardSfu]:
         self._drop_expired(self.sfus)
         self._drop_expired(self.stamps)
-        states = []
+        states: list[HeardSfu] = []
         for sfu, kept in sorted(self.sfus.items()):
             state = self._read(SfuState, kept.raw)
             if state is None:
@@ -179,7 +187,10 @@ class StoreCore:
             stamps = self.stamps.get(sfu)
             if stamps is not None and stamps.incarnation == max(0, state.incarnation):
                 state = fill_stamps(state, stamps.started_at, stamps.cordoned_at)
-            states.append(state)
+                silent = None if stamps.heard_at is None else max(0.0, self.clock() - stamps.heard_at)
+                states.append(HeardSfu(state, silent_for_s=silent))
+            else:
+                states.append(HeardSfu(state))
         return states
 
     def remove_sfu(self, sfu: str, incarnation: int) -> bool:
@@ -379,11 +390,21 @@ class StoreCore:
 
     def put_router(self, router: RouterRecord) -> None:
         self.routers[router.router] = Kept(write_record(router), self.clock() + ROUTER_TTL_S)
+        self.since = self.clock() if self.since is None else self.since
 
     def read_routers(self) -> list[RouterRecord]:
+        return [heard.router for heard in self.hear_routers()]
+
+    def hear_routers(self) -> list[HeardRouter]:
         self._drop_expired(self.routers)
-        records = [self._read(RouterRecord, kept.raw) for _, kept in sorted(self.routers.items())]
-        return [record for record in records if record]
+        records = [(self._read(RouterRecord, kept.raw), kept.until_at) for _, kept in sorted(self.routers.items())]
+        now = self.clock()
+        return [
+            HeardRouter(record, silent_for_s=now - until_at + ROUTER_TTL_S) for record, until_at in records if record
+        ]
+
+    def known_since(self) -> float | None:
+        return self.since
 
     def remove_router(self, router: str) -> None:
         self.routers.pop(router, None)

@@ -45,6 +45,44 @@ def publication(name: str, owner: str, generation: int = 1, sfu: str = "sfu-1") 
 # --- SFUs ---
 
 
+async def test_an_sfu_is_silent_since_its_last_revision(world: World) -> None:
+    """Not since the record was written: a router goes on writing what a frozen SFU said last."""
+    await world.store.put_sfu(state(1, 1))
+    (fresh,) = await world.other.hear_sfus()
+    assert fresh.silent_for_s is not None
+    assert fresh.silent_for_s < 5.0
+    await world.age_sfu("sfu-1", 7.0)
+    await world.other.put_sfu(state(1, 1))
+    (frozen,) = await world.store.hear_sfus()
+    assert frozen.silent_for_s is not None
+    assert 7.0 <= frozen.silent_for_s < 12.0
+    assert frozen.state.revision == 1
+    assert not (await world.store.put_sfu(state(1, 0))).accepted
+    assert ((await world.store.hear_sfus())[0].silent_for_s or 0.0) >= 7.0
+
+
+@pytest.mark.parametrize("news", [(1, 2), (2, 1)])
+async def test_a_new_revision_or_run_is_news(world: World, news: tuple[int, int]) -> None:
+    await world.store.put_sfu(state(1, 1))
+    await world.age_sfu("sfu-1", 7.0)
+    await world.store.put_sfu(state(*news))
+    (heard,) = await world.other.hear_sfus()
+    assert heard.silent_for_s is not None
+    assert heard.silent_for_s < 5.0
+
+
+async def test_an_sfu_without_versions_has_news_each_time(world: World) -> None:
+    await world.store.put_sfu(state(0, 0))
+    await world.age_sfu("sfu-1", 7.0)
+    await world.store.put_sfu(state(0, 0))
+    assert ((await world.other.hear_sfus())[0].silent_for_s or 0.0) < 5.0
+
+
+async def test_a_record_that_an_older_router_wrote_has_no_known_age(world: World) -> None:
+    await world.write_raw_sfu("sfu-1", b'{"address":"ws://sfu-1","sfu":"sfu-1","incarnation":1,"revision":4}')
+    assert [heard.silent_for_s for heard in await world.store.hear_sfus()] == [None]
+
+
 async def test_a_state_comes_back_with_the_time_it_was_first_seen(world: World) -> None:
     before = await world.store.now()
     put = await world.store.put_sfu(state(load=0.5))
@@ -525,6 +563,41 @@ async def test_routers_are_listed_until_they_leave(world: World) -> None:
     assert await world.store.read_routers() == [one, two]
     await world.store.remove_router("r1")
     assert await world.store.read_routers() == [two]
+
+
+async def test_a_router_is_as_old_as_its_last_record(world: World) -> None:
+    await world.store.put_router(RouterRecord(router="r1"))
+    (fresh,) = await world.other.hear_routers()
+    assert fresh.silent_for_s < 5.0
+    await world.age_router("r1", 6.0)
+    (old,) = await world.other.hear_routers()
+    assert 6.0 <= old.silent_for_s < 11.0
+    assert old.router == RouterRecord(router="r1")
+    await world.store.put_router(RouterRecord(router="r1"))
+    assert (await world.other.hear_routers())[0].silent_for_s < 5.0
+
+
+async def test_histories_are_known_since_the_first_router_wrote(world: World) -> None:
+    assert await world.store.known_since() is None
+    before = await world.store.now()
+    await world.store.put_router(RouterRecord(router="r1"))
+    since = await world.other.known_since()
+    assert since is not None
+    assert before <= since <= await world.store.now()
+    await world.other.put_router(RouterRecord(router="r2"))
+    await world.store.remove_router("r1")
+    assert await world.other.known_since() == since
+
+
+async def test_a_redis_that_has_lost_everything_knows_nothing_of_before(world: World) -> None:
+    await world.store.put_router(RouterRecord(router="r1"))
+    await world.lose_everything()
+    assert await world.store.known_since() is None
+    lost_at = await world.store.now()
+    await world.store.put_router(RouterRecord(router="r1"))
+    since = await world.store.known_since()
+    assert since is not None
+    assert since >= lost_at
 
 
 # --- hints ---

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any, Protocol
 
 from redis.asyncio import Redis
@@ -37,6 +38,12 @@ class World(Protocol):
 
     async def age_tries(self, sfu: str, by_s: float) -> None:
         """As if all that is known of the first incarnation's connections had happened so much earlier."""
+
+    async def age_sfu(self, sfu: str, by_s: float) -> None:
+        """As if the last news of it had come so much earlier."""
+
+    async def age_router(self, router: str, by_s: float) -> None:
+        """As if its record had been written so much earlier."""
 
     async def lose_everything(self) -> None: ...
     async def close(self) -> None: ...
@@ -76,6 +83,14 @@ class MemoryWorld:
         for (tried, incarnation, _), words in self.core.placements.tries.items():
             if (tried, incarnation) == (sfu, 1):
                 words.update({word: at - by_s for word, at in words.items()})
+
+    async def age_sfu(self, sfu: str, by_s: float) -> None:
+        stamps = self.core.stamps[sfu]
+        assert stamps.heard_at is not None
+        self.core.stamps[sfu] = replace(stamps, heard_at=stamps.heard_at - by_s)
+
+    async def age_router(self, router: str, by_s: float) -> None:
+        self.core.routers[router].until_at -= by_s
 
     async def lose_everything(self) -> None:
         self.core.lose_everything()
@@ -134,6 +149,14 @@ class RedisWorld:
         for key in (self.keys.tried(sfu, 1), self.keys.failed(sfu, 1)):
             for word in await self._do("ZRANGE", key, 0, -1):
                 await self._do("ZINCRBY", key, -round(by_s * 1000), word)
+
+    async def age_sfu(self, sfu: str, by_s: float) -> None:
+        key = self.keys.sfu_stamps(sfu)
+        await self._do("HSET", key, "heard_at", f"{float(await self._do('HGET', key, 'heard_at')) - by_s:.6f}")
+
+    async def age_router(self, router: str, by_s: float) -> None:
+        key = self.keys.router(router)
+        await self._do("PEXPIRE", key, await self._do("PTTL", key) - round(by_s * 1000))
 
     async def lose_everything(self) -> None:
         for key in await self._do("KEYS", f"{{{self.keys.fleet}}}:*"):

@@ -13,7 +13,7 @@ local function above(a, b)
   return a > b
 end
 
-local stamps = redis.call('HMGET', KEYS[2], 'incarnation', 'revision', 'started_at', 'cordoned_at', 'removed')
+local stamps = redis.call('HMGET', KEYS[2], 'incarnation', 'revision', 'started_at', 'cordoned_at', 'removed', 'heard_at')
 local known, known_revision = decimal(stamps[1]), decimal(stamps[2])
 local removed = stamps[5] and not above(incarnation, decimal(stamps[5]))
 if removed or above(known, incarnation) or (known == incarnation and above(known_revision, revision)) then
@@ -34,10 +34,15 @@ elseif draining == '1' and cordoned == '' then
   cordoned = not_after_now(ARGV[7])
 end
 
+-- The same revision written again renews the record and is no news of the SFU. A record without versions always is.
+local news = not same or incarnation == '0' or known_revision ~= revision
+local heard = not news and stamps[6] or now
+
 redis.call('SET', KEYS[1], json, 'EX', ARGV[8])
 redis.call('SADD', KEYS[3], id)
 redis.call('DEL', KEYS[2])
-redis.call('HSET', KEYS[2], 'incarnation', incarnation, 'revision', revision, 'started_at', started)
+redis.call('HSET', KEYS[2], 'incarnation', incarnation, 'revision', revision, 'started_at', started,
+  'heard_at', heard)
 if cordoned ~= '' then redis.call('HSET', KEYS[2], 'cordoned_at', cordoned) end
 redis.call('EXPIRE', KEYS[2], ARGV[9])
 return { 1, started, cordoned, incarnation, revision }

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import pytest
+from rich.console import Console
 
-from operators.core.fleet_view import drain_words, fleet_view, sfu_row, span
+from cli.tables import fleet_table
+from operators.core.fleet_view import drain_of, drain_words, fleet_view, sfu_row, span, status_words
 from shared.records import Drain, LoadParts, RouterRecord, SfuState
+from shared.store.answers import HeardRouter, HeardSfu
 
 
 def test_sfus_and_routers_are_sorted_by_id() -> None:
     view = fleet_view(
         "f",
-        sfus=[SfuState(address="ws://b", sfu="b"), SfuState(address="ws://a")],
-        routers=[RouterRecord(router="r2"), RouterRecord(router="r1", sfus=("b", "a"))],
+        sfus=[HeardSfu(SfuState(address="ws://b", sfu="b")), HeardSfu(SfuState(address="ws://a"))],
+        routers=[HeardRouter(RouterRecord(router="r2")), HeardRouter(RouterRecord(router="r1", sfus=("b", "a")))],
     )
     assert [row.sfu for row in view.sfus] == ["b", "ws://a"]
     assert [row.router for row in view.routers] == ["r1", "r2"]
@@ -20,16 +23,63 @@ def test_sfus_and_routers_are_sorted_by_id() -> None:
 
 
 def test_an_sfu_that_has_not_said_its_load_is_not_shown_as_idle() -> None:
-    row = sfu_row(SfuState(address="ws://a", sfu="a"))
+    row = sfu_row(HeardSfu(SfuState(address="ws://a", sfu="a")))
     assert row.load is None
     assert row.players is None
-    assert sfu_row(SfuState(address="ws://a", load_parts=LoadParts(rooms=0))).rooms == 0
+    assert sfu_row(HeardSfu(SfuState(address="ws://a", load_parts=LoadParts(rooms=0)))).rooms == 0
 
 
 def test_the_part_that_binds_is_named_once_all_are_known() -> None:
     parts = LoadParts(egress_bps=7e6, streams=900, cpu=0.1)
-    assert sfu_row(SfuState(address="ws://a", load=0.75, load_parts=parts)).binding == "streams"
-    assert sfu_row(SfuState(address="ws://a", load=0.75, load_parts=LoadParts(streams=900))).binding == ""
+    assert sfu_row(HeardSfu(SfuState(address="ws://a", load=0.75, load_parts=parts))).binding == "streams"
+    assert sfu_row(HeardSfu(SfuState(address="ws://a", load=0.75, load_parts=LoadParts(streams=900)))).binding == ""
+
+
+BUSY = SfuState(
+    address="ws://a",
+    sfu="a",
+    load=0.75,
+    load_parts=LoadParts(egress_bps=7e6, streams=900, cpu=0.1, rooms=3),
+    players=9,
+    producers=9,
+    consumers=72,
+)
+
+
+@pytest.mark.parametrize(("silent_for_s", "status"), [(None, "ONLINE"), (0.4, "ONLINE"), (2.9, "ONLINE")])
+def test_an_sfu_that_was_heard_lately_is_told_as_it_is(silent_for_s: float | None, status: str) -> None:
+    row = sfu_row(HeardSfu(BUSY, silent_for_s=silent_for_s))
+    assert (row.status, row.last_status, row.load, row.players, row.silent_for_s) == (
+        status,
+        "ONLINE",
+        0.75,
+        9,
+        silent_for_s,
+    )
+    assert status_words(row) == "ONLINE"
+
+
+def test_nothing_of_a_silent_sfu_is_told_as_if_it_were_of_now() -> None:
+    row = sfu_row(HeardSfu(BUSY, silent_for_s=7.04))
+    assert (row.status, row.last_status, row.silent_for_s) == ("SILENT", "ONLINE", 7.0)
+    told = (row.load, row.egress_bps, row.streams, row.cpu, row.players, row.rooms, row.producers, row.consumers)
+    assert set(told) == {None}
+    assert row.parts.egress is None
+    assert row.binding == ""
+
+
+def test_the_table_says_silent_in_place_of_the_last_status_and_load() -> None:
+    console = Console(width=200, record=True, highlight=False)
+    routers = [HeardRouter(RouterRecord(router="r1", players=5, sfus=("a",)), silent_for_s=4.2)]
+    console.print(fleet_table(fleet_view("f", sfus=[HeardSfu(BUSY, silent_for_s=7.04)], routers=routers)))
+    _, sfu, *_, router = console.export_text().rstrip().splitlines()
+    assert sfu.split() == ["a", "silent", "7", "s", "–", "–", "–", "–", "–", "it", "said", "ONLINE"]
+    assert router.split() == ["r1", "–", "silent", "4", "s"]
+
+
+def test_a_silent_drain_is_what_it_said_last() -> None:
+    row = sfu_row(HeardSfu(drained(cause="sigterm", elapsed_s=60.0), silent_for_s=5.0))
+    assert drain_of(row) == "it said CORDONED, SIGTERM, for 1 min"
 
 
 def drained(**facts: object) -> SfuState:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from operators.core.orders import CommandAnswer, progress, touched
+from operators.core.orders import CommandAnswer, progress, touched, why_not
 from shared.records import CommandVerb, Drain, ExitScope, SfuState
+from shared.store.answers import HeardSfu
 
 ONLINE = SfuState(address="ws://a", sfu="a", version="v1")
 HELD = SfuState(address="ws://a", sfu="a", version="v1", status="CORDONED", drain=Drain(exit_when_empty=False))
@@ -55,3 +56,9 @@ def test_a_forced_exit_touches_only_cordoned_sfus_in_scope() -> None:
     assert touched(ExitScope.VERSION, "v1", states) == ["c"]
     assert touched(ExitScope.SFU, "b", states) == ["b"]
     assert touched(ExitScope.SFU, "a", [ONLINE]) == []
+
+
+def test_a_command_to_a_silent_sfu_says_that_it_is_silent() -> None:
+    assert why_not(HeardSfu(ONLINE, silent_for_s=12.0)) == "nothing was heard of it for 12 s: has its process died?"
+    for heard in (HeardSfu(ONLINE, silent_for_s=0.5), HeardSfu(ONLINE), None):
+        assert "is a router up" in why_not(heard)
