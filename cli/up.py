@@ -6,7 +6,7 @@ import asyncio
 import ipaddress
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +15,7 @@ from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.markup import escape
 
-from cli.output import err, out, step
+from cli.output import err, out, plain, step
 from cli.tables import fleet_table
 from control.shell.pools.process import ProcessPool
 from localfleet import runfiles
@@ -24,6 +24,7 @@ from localfleet.config import PER_CORE, FleetSize, LocalFleet
 from localfleet.fleet import PAGE_PORT, Fleet, FleetSpec
 from localfleet.scaled_fleet import ScaledFleet, local_settings
 from operators.core.fleet_view import FleetView
+from operators.core.news import fleet_news
 from operators.shell.operations import open_store, view
 from operators.shell.target import DEFAULT_FLEET, Target
 from shared.errors import BadSetting, StoreUnavailable
@@ -75,12 +76,12 @@ async def up(
     most = local_settings(scaling).max_nodes if scaling is not None else None
     size = size.sized(len(os.sched_getaffinity(0)), most=most)
     where = state_directory()
-    check(size, bots=bots, fleet=fleet, port=port, where=where)
+    check(size, bots=bots, fleet=fleet, port=port)
     spec = spec_of(size, fleet=fleet, port=port)
     if scaling is not None:
         spec = replace(spec, sfus=0)
     logs = where / "logs" / fleet
-    with stop_signals() as stop:
+    with runfiles.claim(fleet, where=where), stop_signals() as stop:
         async with AsyncExitStack() as stack:
             running = await stack.enter_async_context(Fleet(spec, logs=fresh(logs), say=step))
             pool: ProcessPool | None = None
@@ -98,7 +99,7 @@ async def up(
                 err.print("ending the fleet")
 
 
-def check(size: FleetSize, *, bots: int, fleet: str, port: int, where: Path) -> None:
+def check(size: FleetSize, *, bots: int, fleet: str, port: int) -> None:
     """Raise `BadSetting` for what can't be started."""
     check_port(port)
     check_host(size.host)
@@ -106,8 +107,6 @@ def check(size: FleetSize, *, bots: int, fleet: str, port: int, where: Path) -> 
         raise BadSetting(setting="up", detail="needs at least one router and one SFU, and no negative number of bots")
     if not fleet or not all(letter.isalnum() or letter in "-_." for letter in fleet) or fleet.startswith("."):
         raise BadSetting(setting="--fleet", detail="may hold letters, digits, '-', '_' and '.'")
-    if any(run.fleet == fleet for run in runfiles.running(where=where)):
-        raise BadSetting(setting="--fleet", detail=f"{fleet!r} runs here already; end it, or give another name")
 
 
 def spec_of(size: FleetSize, *, fleet: str, port: int) -> FleetSpec:
@@ -179,7 +178,7 @@ async def watch(fleet: Fleet, stop: asyncio.Event, *, notes: list[str]) -> None:
     async with open_store(Target(redis=fleet.redis_url, fleet=fleet.spec.fleet)) as store:
         if not out.is_terminal:
             out.print("\n".join(notes))
-            await tell(fleet, stop)
+            await tell(fleet, stop, look=lambda: view(store, fleet.spec.fleet))
             return
         with Live(console=out, auto_refresh=False) as live:
             while not stop.is_set():
@@ -187,10 +186,21 @@ async def watch(fleet: Fleet, stop: asyncio.Event, *, notes: list[str]) -> None:
                 await pause(stop)
 
 
-async def tell(fleet: Fleet, stop: asyncio.Event) -> None:
-    """A line for each program that ends, until `stop`: what a log of this command must not lack."""
+async def tell(fleet: Fleet, stop: asyncio.Event, *, look: Callable[[], Awaitable[FleetView]]) -> None:
+    """A line for each program that starts, ends or changes, until `stop`: what a log of this command must not lack."""
     told: set[str] = set()
+    seen, trouble = FleetView(fleet=fleet.spec.fleet, sfus=[], routers=[]), ""
     while not stop.is_set():
+        try:
+            now, sentence = await look(), ""
+        except StoreUnavailable as error:
+            now, sentence = seen, str(error)
+        lines = fleet_news(seen, now)
+        if bool(sentence) != bool(trouble):
+            lines.append(sentence or "Redis answers again")
+        seen, trouble = now, sentence
+        for line in lines:
+            out.print(plain(line), soft_wrap=True)
         for child in fleet.dead():
             if child.name not in told:
                 told.add(child.name)

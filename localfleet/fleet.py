@@ -29,6 +29,8 @@ from shared.store.there import find_redis
 
 PAGE_PORT = 8080
 """Where the first router's page is looked for first; the next free port otherwise."""
+PORT_TRIES = 5
+"""Starts of a program whose ports others take between our look and its use; each try draws other ports."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -76,6 +78,7 @@ class Fleet:
         self._ports = Ports(rng=self._rng, host="127.0.0.1" if spec.host == "0.0.0.0" else spec.host)
         self._session: aiohttp.ClientSession | None = None
         self._made = 0
+        self._starts: dict[str, Callable[[], Awaitable[Program]]] = {}
 
     async def __aenter__(self) -> Self:
         try:
@@ -99,10 +102,10 @@ class Fleet:
         await self._start_redis()
         for _ in range(self.spec.routers):
             await self.add_router(wait=False)
-        await self._all_ready(list(self.routers.values()))
+        await self._all_ready(self.routers, *self.routers)
         for _ in range(self.spec.sfus):
             await self.add_sfu(wait=False)
-        await self._all_ready(list(self.sfus.values()))
+        await self._all_ready(self.sfus, *self.sfus)
         await asyncio.gather(*(self.wait_placeable(name) for name in self.sfus))
 
     async def stop(self) -> None:
@@ -140,9 +143,16 @@ class Fleet:
     async def add_router(self, name: str | None = None, *, wait: bool = True) -> Program:
         """One more router."""
         name = name or f"router-{len(self.routers) + 1}"
+        page_port = self.spec.page_port if not self.routers else None
+        self._starts[name] = lambda: self._start_router(name, page_port)
+        self.routers[name] = await self._starts[name]()
+        if wait:
+            await self._all_ready(self.routers, name)
+        return self.routers[name]
+
+    async def _start_router(self, name: str, page_port: int | None) -> Program:
         host = self.spec.host
-        ws_port = self._ports.take()
-        http_port = self._ports.take(self.spec.page_port if not self.routers else None)
+        ws_port, http_port = self._ports.take(), self._ports.take(page_port)
         arguments = flags(
             router=name,
             host=host,
@@ -154,7 +164,7 @@ class Fleet:
             fleet=self.spec.fleet,
             api_open=True,
         )
-        self.routers[name] = program = await start_program(
+        program = await start_program(
             "router",
             name,
             [*arguments, *self.spec.router_flags],
@@ -163,14 +173,22 @@ class Fleet:
             http=f"http://{host}:{http_port}",
             ws=f"ws://{host}:{ws_port}",
         )
-        if wait:
-            await self._all_ready([program])
+        program.ports, program.host = (ws_port, http_port), host
         return program
 
     async def add_sfu(self, name: str | None = None, *, version: str | None = None, wait: bool = True) -> Program:
         """One more SFU; with `wait`, returns when the routers may give it players."""
         self._made += 1
         name = name or f"sfu-{self._made}"
+        label = version or self.spec.version
+        self._starts[name] = lambda: self._start_sfu(name, label)
+        self.sfus[name] = await self._starts[name]()
+        if wait:
+            await self._all_ready(self.sfus, name)
+            await self.wait_placeable(name)
+        return self.sfus[name]
+
+    async def _start_sfu(self, name: str, version: str) -> Program:
         host = self.spec.host
         ws_port, udp_port, http_port = self._ports.take(), self._ports.take(), self._ports.take()
         arguments = flags(
@@ -183,9 +201,9 @@ class Fleet:
             announced_ws=f"ws://{host}:{ws_port}",
             routers=self.router_urls(),
             links=self.spec.links,
-            version=version or self.spec.version,
+            version=version,
         )
-        self.sfus[name] = program = await start_program(
+        program = await start_program(
             "sfu",
             name,
             [*arguments, *self.spec.sfu_flags],
@@ -194,9 +212,7 @@ class Fleet:
             http=f"http://{host}:{http_port}",
             ws=f"ws://{host}:{ws_port}",
         )
-        if wait:
-            await self._all_ready([program])
-            await self.wait_placeable(name)
+        program.ports, program.host = (ws_port, udp_port, http_port), host
         return program
 
     def environment(self) -> dict[str, str]:
@@ -259,12 +275,22 @@ class Fleet:
         self.redis_url = self.redis.url
         self.say(f"redis at {self.redis_url}")
 
-    async def _all_ready(self, programs: list[Program]) -> None:
-        await asyncio.gather(*(self._ready(program) for program in programs))
+    async def _all_ready(self, programs: dict[str, Program], *names: str) -> None:
+        await asyncio.gather(*(self._ready(programs, name) for name in names))
 
-    async def _ready(self, program: Program) -> None:
-        await program.wait_ready(self.session)
-        self.say(f"{program.name} ready at {program.http}")
+    async def _ready(self, programs: dict[str, Program], name: str) -> None:
+        """Wait for one; it is started again, on other ports, when another program has taken its ports meanwhile."""
+        for tries_left in reversed(range(PORT_TRIES)):
+            try:
+                await programs[name].wait_ready(self.session)
+                break
+            except FleetFailed:
+                lost = programs[name].lost_ports()
+                if not lost or not tries_left:
+                    raise
+                self.say(f"{name}: another program has taken port {lost[0]} meanwhile; starting it again on others")
+                programs[name] = await self._starts[name]()
+        self.say(f"{name} ready at {programs[name].http}")
 
     def _env(self) -> dict[str, str]:
         kept = {k: v for k, v in os.environ.items() if self.spec.inherit or not k.startswith("SLUICE_")}

@@ -12,7 +12,8 @@ import aiohttp
 
 from localfleet.errors import FleetFailed
 from shared.host.child import Child, python, start
-from shared.http_client import get_status
+from shared.host.ports import is_free
+from shared.http_client import get_json
 
 MISUSED = 2
 """Exit status of all programs of ours when a setting can't be used."""
@@ -28,20 +29,32 @@ class Program:
     child: Child
     http: str
     ws: str
+    ports: tuple[int, ...] = ()
+    """All ports that it was told to listen on."""
+    host: str = "127.0.0.1"
+    """The address of these."""
 
     async def wait_ready(self, session: aiohttp.ClientSession, *, within_s: float = READY_WITHIN_S) -> None:
-        """Wait for 200 from `/readyz`. Raises `FleetFailed`, with the log's end, when it ends or the time is over."""
+        """Wait for 200 from its own `/readyz`. Raises `FleetFailed`, with the log's end, when it ends or time is over.
+
+        Another program's answer does not count: its port may have been free when it was chosen and taken since.
+        """
         deadline = time.monotonic() + within_s
         while True:
             if not self.child.running:
                 raise ended_early(self.child)
-            if await get_status(session, f"{self.http}/readyz") == 200:
+            answer = await get_json(session, f"{self.http}/readyz")
+            if isinstance(answer, dict) and answer.get("pid") == self.child.pid:
                 return
+            stranger = "" if answer is None else f"; another program answers at {self.http}"
             if time.monotonic() > deadline:
-                raise FleetFailed(
-                    program=self.name, detail=f"is not ready after {within_s:.0f} s", log=self.child.tail()
-                )
+                detail = f"is not ready after {within_s:.0f} s{stranger}"
+                raise FleetFailed(program=self.name, detail=detail, log=self.child.tail())
             await asyncio.sleep(0.05)
+
+    def lost_ports(self) -> list[int]:
+        """The ports that another program holds now that this one has ended; empty while it runs."""
+        return [] if self.child.running else [port for port in self.ports if not is_free(port, host=self.host)]
 
 
 def ended_early(child: Child) -> FleetFailed:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -34,6 +36,23 @@ class RunFile(msgspec.Struct, frozen=True, kw_only=True):
     """The supervisor."""
     pid_started: int = 0
     """Its start in clock ticks since boot: tells it from a later process with the same id."""
+
+
+@contextlib.contextmanager
+def claim(fleet: str, *, where: Path) -> Iterator[None]:
+    """Hold the name of a fleet on this host, from before anything is started until it has ended.
+
+    The run file comes only with a fleet that is up; two that start at the same time would share logs and sockets.
+    The kernel lets go of the name when we die. Raises `BadSetting` when another process holds it.
+    """
+    where.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with os.fdopen(os.open(where / f".{fleet}.lock", os.O_RDWR | os.O_CREAT, 0o600), "r+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            detail = f"{fleet!r} runs here already, or is starting; end it, or give another name"
+            raise BadSetting(setting="--fleet", detail=detail) from None
+        yield
 
 
 def write(run: RunFile, *, where: Path) -> Path:

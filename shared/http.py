@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -39,7 +40,8 @@ def make_app(*, ready: Callable[[], bool], registry: CollectorRegistry) -> web.A
     """An application with the three common routes.
 
     `/healthz` says 200 whenever the event loop answers: it depends on neither Redis nor a cordon (invariant 3).
-    `/readyz` says 200 once `ready()` does, 503 before; a cordon changes nothing here either (D2).
+    `/readyz` says 200 once `ready()` does, 503 before; a cordon changes nothing here either (D2). Its `pid` tells
+    a parent on this machine whether its own child answers, or a stranger that has taken the port.
     """
 
     async def healthz(_: web.Request) -> web.Response:
@@ -47,7 +49,7 @@ def make_app(*, ready: Callable[[], bool], registry: CollectorRegistry) -> web.A
 
     async def readyz(_: web.Request) -> web.Response:
         is_ready = ready()
-        return answer({"ready": is_ready}, status=200 if is_ready else 503)
+        return answer({"ready": is_ready, "pid": os.getpid()}, status=200 if is_ready else 503)
 
     async def metrics(_: web.Request) -> web.Response:
         return web.Response(body=generate_latest(registry), headers={"Content-Type": "text/plain; version=0.0.4"})

@@ -69,3 +69,15 @@ def test_removing_leaves_another_runs_file_alone(tmp_path: Path) -> None:
 def test_the_directory_follows_the_xdg_state_home() -> None:
     assert state_directory({"XDG_STATE_HOME": "/s"}) == Path("/s/sluice")
     assert state_directory({}) == Path.home() / ".local/state/sluice"
+
+
+def test_a_fleets_name_is_held_from_before_its_start_until_its_end(tmp_path: Path) -> None:
+    """Two that start at once would share logs and sockets; the run file comes too late to tell them apart."""
+    with runfiles.claim("f", where=tmp_path):
+        refused = pytest.raises(BadSetting, match="'f' runs here already, or is starting")
+        with refused, runfiles.claim("f", where=tmp_path):
+            pass
+        with runfiles.claim("g", where=tmp_path):
+            pass
+    with runfiles.claim("f", where=tmp_path):
+        assert runfiles.running(where=tmp_path) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator
 
 import aiohttp
@@ -54,5 +55,6 @@ async def test_a_refusal_is_json_as_well(client: Client) -> None:
 
 
 async def test_not_ready_is_503_and_alive_all_the_same(client: Client) -> None:
-    assert (await client.get("/readyz")).status == 503
+    not_ready = await client.get("/readyz")
+    assert (not_ready.status, await not_ready.json()) == (503, {"ready": False, "pid": os.getpid()})
     assert await (await client.get("/healthz")).json() == {"alive": True}
