@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from cli.last import check_last
-from cli.output import out, print_json
+from cli.output import err, out, print_json
 from cli.tables import drains_table
 from operators.config import HERE, Where
+from operators.core.since import since_words
 from operators.shell.operations import open_store
 from operators.shell.target import find_target
 
@@ -23,14 +24,14 @@ async def drains(*, where: Where = HERE, last: int = 20, json: bool = False) -> 
     last
         How many.
     json
-        Print the reports as JSON.
+        Print the reports as JSON; since when they are known goes to standard error.
     """
     check_last(last)
     async with open_store(find_target(where)) as store:
-        reports = await store.read_drain_reports(last)
+        reports, since = await store.read_drain_reports(last), since_words(await store.known_since())
     if json:
         print_json(reports)
-    elif reports:
-        out.print(drains_table(reports))
+        err.print(since)
     else:
-        out.print("no SFU has drained yet")
+        out.print(drains_table(reports) if reports else "no SFU has drained yet")
+        out.print(since)

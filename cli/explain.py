@@ -6,6 +6,7 @@ from cli.last import check_last
 from cli.output import out, print_json
 from cli.story import story
 from operators.config import HERE, Where
+from operators.core.since import since_words
 from operators.shell.operations import open_store
 from operators.shell.target import find_target
 from shared.errors import Refused
@@ -35,15 +36,16 @@ async def explain(who: str, /, *, where: Where = HERE, last: int = 5, json: bool
     last
         How many placements.
     json
-        Print `{"who": …, "placements": […]}`.
+        Print `{"who": …, "placements": […], "known_since_at": …}`.
     """
     check_last(last)
     async with open_store(find_target(where)) as store:
-        records = await told_of(store, who, last=last)
+        records, since_at = await told_of(store, who, last=last), await store.known_since()
     if json:
-        print_json({"who": who, "placements": records})
+        print_json({"who": who, "placements": records, "known_since_at": since_at})
     else:
         out.print(story(who, records))
+        out.print(since_words(since_at))
 
 
 async def told_of(store: Store, who: str, *, last: int) -> list[PlacementRecord]:
@@ -61,7 +63,8 @@ async def told_of(store: Store, who: str, *, last: int) -> list[PlacementRecord]
     found = found or (await _shown_as(store, who))[:last]
     if not found:
         detail = (
-            f"no room or player {who!r} among the last {PLACEMENTS_KEPT} placements; a player who has left is found by "
+            f"no room or player {who!r} among the last {PLACEMENTS_KEPT} placements, and "
+            f"{since_words(await store.known_since())}; a player who has left is found by "
             "its identity, which its token names, as do `sluice explain ROOM` and GET /api/placements"
         )
         raise Refused(NOTHING, detail)

@@ -17,6 +17,7 @@ from control.core.pool_settings import read_pool
 from control.shell.program import load_settings
 from operators.config import HERE, Where
 from operators.core.scaling_view import leader_words, load_words, node_words, plan_words, record_figures, streak_words
+from operators.core.since import since_words
 from operators.shell.operations import open_store
 from operators.shell.target import find_target
 from shared.scaling_records import ScaleAction, ScalingRecord
@@ -48,16 +49,17 @@ async def scaling(*, where: Where = HERE, last: int = 20, json: bool = False) ->
     last
         How many decisions.
     json
-        Print leader, state and records as JSON.
+        Print leader, state, records and since when these are known [Unix seconds] as JSON.
     """
     check_last(last)
     async with open_store(find_target(where)) as store:
-        seen = await store.read_scaling(last)
+        seen, since_at = await store.read_scaling(last), await store.known_since()
     if json:
-        print_json(seen.answer())
+        print_json(seen.answer() | {"known_since_at": since_at})
         return
     out.print(summary(seen))
     out.print(records_table(seen.records) if seen.records else "nothing has been decided yet")
+    out.print(since_words(since_at))
 
 
 @app.command

@@ -13,8 +13,10 @@ from pathlib import Path
 import pytest
 
 from cli.main import COMMANDS, run
+from operators.core.since import time_words
 from shared.errors import BadToken
-from shared.records import Drain, DrainReport, SfuState
+from shared.placement_records import PlacementRecord
+from shared.records import Drain, DrainReport, RouterRecord, SfuState
 from shared.store.store import Store
 from shared.tokens import OperatorClaims, PlayerClaims, verify
 
@@ -206,6 +208,35 @@ def test_scripts_read_status_and_drains_as_json(redis_url: str, fleet: str, caps
     assert [report["sfu"] for report in json.loads(capsys.readouterr().out)] == ["z"]
 
 
+def test_histories_say_since_when_they_know(redis_url: str, fleet: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A Redis that was restarted has forgotten them, which must not read as "it never happened"."""
+
+    async def lived() -> float | None:
+        store = Store(redis_url, fleet=fleet)
+        await store.put_router(RouterRecord(router="r1"))
+        await store.push_placements([PlacementRecord(id="1", room="kitchen", sfu="a")])
+        since_at = await store.known_since()
+        await store.close()
+        return since_at
+
+    since_at = asyncio.run(lived())
+    assert since_at is not None
+    told = f"this Redis knows of nothing before {time_words(since_at)}"
+    where = ["--redis", redis_url, "--fleet", fleet]
+    for command in (["drains"], ["scaling"], ["explain", "kitchen"]):
+        assert run([*command, *where]) == 0
+        assert told in capsys.readouterr().out
+    assert run(["explain", "cellar", *where]) == 1
+    assert told in capsys.readouterr().err
+    assert run(["drains", "--json", *where]) == 0
+    printed = capsys.readouterr()
+    assert json.loads(printed.out) == []
+    assert told in printed.err
+    for command in (["scaling"], ["explain", "kitchen"]):
+        assert run([*command, "--json", *where]) == 0
+        assert json.loads(capsys.readouterr().out)["known_since_at"] == since_at
+
+
 def test_a_fleet_that_nobody_scales_says_what_is_missing(
     redis_url: str, fleet: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -215,7 +246,12 @@ def test_a_fleet_that_nobody_scales_says_what_is_missing(
     assert "sluice control" in out
     assert "nothing has been decided yet" in out
     assert run(["scaling", "--json", *where]) == 0
-    assert json.loads(capsys.readouterr().out) == {"leader": None, "state": None, "records": []}
+    assert json.loads(capsys.readouterr().out) == {
+        "leader": None,
+        "state": None,
+        "records": [],
+        "known_since_at": None,
+    }
 
 
 def test_a_fleet_begins_with_no_more_sfus_than_its_pool_may_have(
