@@ -58,7 +58,8 @@ async def up(
         sluice up --scaling scaling.toml --bots 20
 
     The programs' own settings (docs/drain.md) come from SLUICE_… in the environment, for instance
-    `SLUICE_DRAIN_MAX_S=60 sluice up`. With `--scaling` the settings of SFUs come from the file's `[pool]` table.
+    `SLUICE_DRAIN_MAX_S=60 sluice up`. A program that ends is told and is not started again. With `--scaling` the
+    settings of SFUs come from the file's `[pool]` table.
 
     Parameters
     ----------

@@ -1,0 +1,115 @@
+"""What a container of an SFU does when its SFU ends: `deploy/sfu.sh`, and the restart policies that it is made for."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+SCRIPT = ROOT / "deploy" / "sfu.sh"
+SERVICES: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
+SERVES = "echo serving; trap 'kill $!; exit 0' TERM; sleep 600 & wait"
+
+
+class Container:
+    """The script's process and what stays of a container's files from start to start."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.process: asyncio.subprocess.Process | None = None
+
+    async def start(self, sfu: str) -> asyncio.subprocess.Process:
+        """Start it, with this shell text as the `sluice` command."""
+        program = self.home / "sluice"
+        program.write_text(f"#!/bin/sh\n{sfu}\n")
+        program.chmod(0o755)
+        self.process = await asyncio.create_subprocess_exec(
+            SCRIPT,
+            env={"PATH": f"{self.home}:{os.environ['PATH']}", "HOME": str(self.home)},
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            start_new_session=True,
+        )
+        return self.process
+
+    async def says(self, word: str) -> None:
+        """Wait for a line with this word."""
+        assert self.process is not None
+        assert self.process.stdout is not None
+        async with asyncio.timeout(20):
+            while word not in (line := (await self.process.stdout.readline()).decode()):
+                assert line, f"it ended without {word!r}"
+
+    async def status(self) -> int:
+        assert self.process is not None
+        async with asyncio.timeout(20):
+            return await self.process.wait()
+
+    async def end(self) -> None:
+        """As the kill of a container: nothing in it goes on."""
+        if self.process is not None and self.process.returncode is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            await self.process.communicate()
+
+
+@pytest.fixture
+async def container(tmp_path: Path) -> AsyncIterator[Container]:
+    made = Container(tmp_path)
+    yield made
+    await made.end()
+
+
+async def test_an_sfu_that_an_operator_drained_does_not_serve_again(container: Container) -> None:
+    """Docker starts it again at once, and when the host was restarted."""
+    await container.start("exit 0")
+    await container.says("parked")
+    await container.end()
+    process = await container.start(SERVES)
+    await container.says("parked")
+    process.terminate()
+    assert await container.status() == 0
+
+
+async def test_sigterm_drains_and_the_next_start_serves(container: Container) -> None:
+    """A shutdown of the host drains each SFU, which ends with status 0 as an ordered drain does."""
+    for _ in range(2):
+        process = await container.start(SERVES)
+        await container.says("serving")
+        process.terminate()
+        assert await container.status() == 0
+
+
+async def test_a_drain_may_take_longer_than_the_signal(container: Container) -> None:
+    """The script waits for the SFU's end, and gives its status."""
+    process = await container.start("trap 'kill $!; sleep 0.3; exit 5' TERM; echo serving; sleep 600 & wait; exit 9")
+    await container.says("serving")
+    process.terminate()
+    assert await container.status() == 5
+
+
+async def test_a_crash_ends_the_container_so_that_docker_starts_it_again(container: Container) -> None:
+    await container.start("exit 3")
+    assert await container.status() == 3
+    await container.start("kill -KILL $$")
+    assert await container.status() == 128 + signal.SIGKILL
+    await container.start(SERVES)
+    await container.says("serving")
+
+
+def test_all_come_back_with_the_host_and_stay_down_once_stopped() -> None:
+    """`on-failure` leaves down what ended with status 0 because the host was shut down."""
+    assert {name: service["restart"] for name, service in SERVICES.items()} == dict.fromkeys(SERVICES, "unless-stopped")
+
+
+def test_every_sfu_of_the_compose_file_runs_through_the_script() -> None:
+    sfus = {name: service for name, service in SERVICES.items() if name.startswith("sfu-")}
+    assert len(sfus) == 4
+    assert all(service["entrypoint"] == ["sluice-sfu"] and "command" not in service for service in sfus.values())
+    assert "install -m 755 deploy/sfu.sh /usr/local/bin/sluice-sfu" in (ROOT / "deploy" / "Dockerfile").read_text()
