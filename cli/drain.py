@@ -10,10 +10,12 @@ import msgspec
 from rich.console import Group
 from rich.live import Live
 
+from cli.confirm import confirm_last
 from cli.output import out, plain, print_json
 from cli.tables import drains_table, players_table
 from operators.config import HERE, Where
 from operators.core.fleet_view import StatusRow, drain_of, sfu_row, status_words
+from operators.core.orders import leaves_none
 from operators.shell.operations import command, heard_of, known_state, open_store, players_on
 from operators.shell.target import find_target, known_secret
 from shared.records import CommandVerb, DrainReport
@@ -42,6 +44,7 @@ async def drain(
     reason: str = "",
     watch: bool = False,
     wait: bool = True,
+    yes: bool = False,
     json: bool = False,
 ) -> None:
     """Cordon an SFU and let its process end once the last player has left; show who is still there and why.
@@ -65,12 +68,16 @@ async def drain(
         Follow live until the SFU has ended.
     wait
         Wait until the SFU has followed; an SFU that does not is an error.
+    yes
+        Do not ask, where it is the last SFU that takes new players.
     json
         Print JSON; with `--watch` one document per change.
     """
     target, secret = find_target(where), known_secret(where)
     async with open_store(target) as store, aiohttp.ClientSession() as session:
         await known_state(store, sfu)
+        if not yes and leaves_none(sfu, await store.hear_sfus()):
+            confirm_last(sfu, verb="Drain")
         before = await store.read_drain_reports(1)
         await command(store, CommandVerb.DRAIN, sfu, reason=reason, wait=wait)
         if watch:

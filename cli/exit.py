@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 
 from cyclopts import Parameter
 
-from cli.output import err, out, plain, print_json
+from cli.confirm import confirm
+from cli.output import out, plain, print_json
 from operators.config import HERE, Where
 from operators.core.orders import touched
 from operators.shell.operations import known_state, open_store, order_exit, wait_gone
@@ -82,7 +82,9 @@ async def exit_(
                 "nothing-cordoned", "no SFU in that scope is cordoned; 'sluice cordon' or 'sluice drain' it first"
             )
         if not yes:
-            _confirm(sfus)
+            names = ", ".join(sfus)
+            question = f"End {names} now, even with players on them?"
+            confirm(question, would=f"end {names}", refused="nothing was ended")
         await order_exit(store, kind, target)
         if wait:
             await wait_gone(store, sfus, within_s=GONE_WITHIN_S)
@@ -90,14 +92,3 @@ async def exit_(
         print_json({"scope": kind.value, "target": target, "sfus": sfus, "gone": wait})
     else:
         out.print(plain(f"{', '.join(sfus)} {'ended' if wait else 'told to end'}"))
-
-
-def _confirm(sfus: list[str]) -> None:
-    """Ask at the terminal. Raises `BadSetting` without a terminal, `Refused` for a no."""
-    if not sys.stdin.isatty():
-        raise BadSetting(
-            setting="--yes", detail=f"this would end {', '.join(sfus)}; give --yes, there is no terminal to ask at"
-        )
-    answer = err.input(plain(f"End {', '.join(sfus)} now, even with players on them? [y/N] "))
-    if answer.strip().lower() not in ("y", "yes"):
-        raise Refused("declined", "nothing was ended")

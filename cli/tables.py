@@ -58,10 +58,9 @@ def why(player: dict[str, Any]) -> str:
 
 
 def drains_table(reports: Sequence[DrainReport]) -> RenderableType:
-    """Drain reports, newest first."""
-    table = _table(
-        "SFU", "version", "cause", "outcome", "took", "players", "evicted", "asked", "last move", "in/out at end"
-    )
+    """Drain reports, newest first; `in/out` are the tracks that were still forwarded at the end."""
+    columns = ("SFU", "version", "cause", "outcome", "took", "players", "cut", "asked", "last move", "in/out")
+    table = _table(*columns, gap=1)
     for report in reports:
         table.add_row(
             plain(report.sfu),
@@ -78,10 +77,11 @@ def drains_table(reports: Sequence[DrainReport]) -> RenderableType:
     return table
 
 
-def _table(*columns: str) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold dim")
+def _table(*columns: str, gap: int = 2) -> Table:
+    """A table that keeps the words of its heads whole and, in a narrow terminal, folds what stands below."""
+    table = Table(box=None, padding=(0, gap, 0, 0), header_style="bold dim")
     for column in columns:
-        table.add_column(column, overflow="fold")
+        table.add_column(column, overflow="fold", min_width=max(map(len, column.split())))
     return table
 
 

@@ -60,6 +60,16 @@ def _uncordon(state: SfuState | None) -> CommandProgress:
     return WAITING
 
 
+def leaves_none(sfu: str, fleet: Iterable[HeardSfu]) -> bool:
+    """Whether to cordon this SFU leaves players nowhere to go: it takes work, and no other one that is heard does."""
+    working = {
+        sfu_id(heard.state)
+        for heard in fleet
+        if status_of(heard.state) is SfuStatus.ONLINE and (heard.silent_for_s or 0.0) < SILENT_AFTER_S
+    }
+    return working == {sfu}
+
+
 def why_not(heard: HeardSfu | None) -> str:
     """What to look at when an SFU does not follow, for the end of an error's sentence."""
     silent_for_s = heard.silent_for_s if heard else None

@@ -32,7 +32,7 @@ async def test_the_end_stands_on_a_line_of_its_own(
     store = Store(redis_url, fleet=fleet)
     await store.put_sfu(ONLINE)
     obedient = asyncio.create_task(obey(store))
-    await drain("a", where=Where(redis=redis_url, fleet=fleet), watch=True)
+    await drain("a", where=Where(redis=redis_url, fleet=fleet), watch=True, yes=True)
     await obedient
     await store.close()
     assert "a has ended" in capsys.readouterr().out.splitlines()

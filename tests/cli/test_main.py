@@ -285,6 +285,18 @@ def test_people_read_status_and_drains_as_tables(
     assert "4.0 s" in out
 
 
+def test_the_last_sfu_is_not_taken_out_without_a_yes(
+    redis_url: str, fleet: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asyncio.run(put(redis_url, fleet))
+    where = ["--redis", redis_url, "--fleet", fleet]
+    for verb in ("drain", "cordon"):
+        assert run([verb, "a", "--no-wait", *where]) == 2
+        assert f"this would {verb} a, the last SFU that takes new players" in capsys.readouterr().err
+        assert run([verb, "a", "--no-wait", "--yes", *where]) == 0
+        assert run([verb, "b", "--no-wait", *where]) == 0
+
+
 def test_a_forced_exit_needs_a_yes_where_nobody_can_be_asked(
     redis_url: str, fleet: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -54,6 +54,25 @@ def test_words_of_others_are_shown_as_they_are(table: RenderableType, cells: int
     assert "\x1b" not in told
 
 
+def test_tables_fit_a_terminal_of_eighty_columns_and_keep_their_heads_whole() -> None:
+    console = Console(width=80, record=True, highlight=False)
+    drain = Drain(by="kim@host", reason="release 7", elapsed_s=100.0, drain_max_s=1800.0, grace_s=3600.0)
+    counts: dict[str, Any] = {"load": 0.4, "players": 120, "producers": 240, "consumers": 2400, "version": "v12"}
+    states = [SfuState(address="ws://a", sfu="sfu-1", status="CORDONED", drain=drain, **counts)]
+    routers = [RouterRecord(router="router-1", http="http://127.0.0.1:8080", sfus=("sfu-1", "sfu-2", "sfu-3"))]
+    view = fleet_view("f", sfus=map(HeardSfu, states), routers=map(HeardRouter, routers))
+    report = DrainReport(
+        sfu="sfu-1", version="local", cause="operator", outcome="empty", to_exit_s=66.0, last_move_s=61
+    )
+    console.print(fleet_table(view))
+    console.print(drains_table([report]))
+    lines = [line.rstrip() for line in console.export_text().splitlines()]
+    assert all(len(line) <= 80 for line in lines)
+    assert "SFU    status    load  players  rooms  in   out   version  drain" in lines
+    assert "SFU   version cause    outcome took      players cut asked last move in/out" in lines
+    assert "sfu-1 local   operator empty   1 min 6 s 0       0   0     1 min 1 s 0/0" in lines
+
+
 def test_a_line_of_progress_shows_names_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     console = Console(width=100, record=True)
     monkeypatch.setattr(output, "err", console)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from operators.core.orders import CommandAnswer, progress, touched, why_not
+from operators.core.orders import CommandAnswer, leaves_none, progress, touched, why_not
 from shared.records import CommandVerb, Drain, ExitScope, SfuState
 from shared.store.answers import HeardSfu
 
@@ -62,3 +62,21 @@ def test_a_command_to_a_silent_sfu_says_that_it_is_silent() -> None:
     assert why_not(HeardSfu(ONLINE, silent_for_s=12.0)) == "nothing was heard of it for 12 s: has its process died?"
     for heard in (HeardSfu(ONLINE, silent_for_s=0.5), HeardSfu(ONLINE), None):
         assert "is a router up" in why_not(heard)
+
+
+OTHER = SfuState(address="ws://b", sfu="b")
+
+
+@pytest.mark.parametrize(
+    ("fleet", "last"),
+    [
+        ([HeardSfu(ONLINE)], True),
+        ([HeardSfu(ONLINE), HeardSfu(OTHER)], False),
+        ([HeardSfu(ONLINE), HeardSfu(OTHER, silent_for_s=4.0)], True),
+        ([HeardSfu(DRAINING), HeardSfu(OTHER)], False),
+        ([HeardSfu(DRAINING)], False),  # looking at a drain that goes on asks nothing
+        ([], False),
+    ],
+)
+def test_the_last_sfu_that_takes_players_is_known(fleet: list[HeardSfu], last: bool) -> None:
+    assert leaves_none("a", fleet) is last
