@@ -4,7 +4,7 @@
 # Docker starts such a container again after a crash and after the host or the daemon was restarted, but also when the SFU has
 # ended because an operator drained it (`sluice drain`, `sluice exit`). That last case parks the container: it stays up, runs
 # nothing, and parks again at each start. A container made new (`docker compose up -d --force-recreate SFU`) serves again.
-# A SIGTERM is no such order: Docker remembers a `docker stop` by itself, and a restart of the host means to come back.
+# A SIGTERM is no such order: Docker remembers a `docker stop`, and a restart of the host means to come back.
 set -u
 parked=${SLUICE_PARKED:-$HOME/parked}
 child=
@@ -21,6 +21,7 @@ park() {
     while [ -z "$asked" ]; do
         sleep 3600 &
         child=$!
+        [ -z "$asked" ] || end # a signal that came before there was a child to end
         wait "$child"
     done
     exit 0
