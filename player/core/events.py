@@ -169,3 +169,5 @@ class RequestRefused(PlayerEvent):
     code: str
     message: str
     sfu: str = ""
+    publication: str = ""
+    """The publication that it is about: with `codec-refused`, one in a codec that we can't take apart."""

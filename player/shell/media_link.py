@@ -215,7 +215,7 @@ class MediaLink:
                     self._on_subscribe_offer(message)
                 case Failed() if not self.entered:
                     self._fail(message.code, cut=True)
-                case Failed() if self.number is not None and self._up is None:
+                case Failed(publication="") if self.number is not None and self._up is None:
                     number, self.number = self.number, None
                     self._owner.link_refused(self, number, message.code)
                 case m.Closing():

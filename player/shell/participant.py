@@ -394,7 +394,11 @@ class Participant:
         if isinstance(message, media.PublicationEnded):
             self._run(self.follower.copy_ended(message.publication, link.sfu))
         elif isinstance(message, player.Failed):
-            self._watcher.event(e.RequestRefused(sfu=link.sfu, code=message.code, message=message.message))
+            self._watcher.event(
+                e.RequestRefused(
+                    sfu=link.sfu, code=message.code, message=message.message, publication=message.publication
+                )
+            )
         elif link.number is not None:
             self._handle_if(media_event(message, link=link.number, sfu=link.sfu))
 

@@ -70,10 +70,17 @@ class Subscriptions:
         for accepted in answered.accepted:
             self._start(player, side, accepted, now=now)
         for publication in answered.refused:
-            self._parts.trouble("codec-refused")
-            detail = f"the answer does not take {publication}"
-            player.tell(Failed(code="codec-refused", message=detail, request="subscribe-answer"))
+            self._tell_refused(player, publication)
         self.refresh(player, now=now)
+
+    def _tell_refused(self, player: Player, publication: str) -> None:
+        """Its publisher goes on in the one codec that it was answered, so the player does not get it at all."""
+        self._parts.trouble(Refusal.CODEC_REFUSED)
+        carried = player.room.carried.get(publication)
+        what = f"{publication} ({carried.format.label})" if carried else publication
+        detail = f"the answer does not take {what}; most often there is no decoder for it"
+        failed = Failed(code=Refusal.CODEC_REFUSED, message=detail, request="subscribe-answer", publication=publication)
+        player.tell(failed)
 
     def speak_again(self, player: Player, *, now: float) -> None:
         """A new websocket: whatever was said on the old one may have been lost."""

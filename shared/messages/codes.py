@@ -51,5 +51,7 @@ class Refusal(StrEnum):
     """The session description can't be used; the message says what is missing."""
     STALE = "stale"
     """An older generation than the one known; the newer one is kept."""
+    CODEC_REFUSED = "codec-refused"
+    """The player's answer does not take a publication, most often because it has no decoder for it."""
     UNKNOWN_SFU = "unknown-sfu"
     """No such SFU is known here."""

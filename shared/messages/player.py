@@ -216,6 +216,8 @@ class Failed(Message, frozen=True, kw_only=True, tag="error"):
     message: str = ""
     request: str = ""
     retry_after_s: float | None = None
+    publication: str = ""
+    """The publication that it is about, if it is about one."""
 
 
 class Pong(Message, frozen=True, kw_only=True):

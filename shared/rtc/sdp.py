@@ -154,6 +154,8 @@ def _section_lines(section: MediaSection) -> Iterator[str]:
         yield "a=rtcp-rsize"
     for codec in section.codecs:
         yield from _codec_lines(codec)
+    if section.ptime_ms:
+        yield f"a=ptime:{section.ptime_ms}"
     yield from _stream_lines(section)
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class Direction(StrEnum):
-    """Which way media flows on an m-line, from the side of whoever wrote it."""
+    """Which way media flows on an m-line, from the side of its writer."""
 
     SENDRECV = "sendrecv"
     SENDONLY = "sendonly"
@@ -149,6 +149,8 @@ class MediaSection:
     rtcp_rsize: bool = False
     bundle_only: bool = False
     sctp_port: int = 0
+    ptime_ms: int = 0
+    """How much sound the writer would like a packet to hold [ms]; 0 when it does not say (RFC 8866 section 6.4)."""
 
     @property
     def rejected(self) -> bool:

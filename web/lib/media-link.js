@@ -13,7 +13,7 @@
  *          "please-move" {withinMs, incarnation, revision}
  *          "publish-lost" {reason}       the publish connection broke; what is subscribed goes on
  *          "unsubscribed" {}             the subscribe connection broke and is opened again; its tracks are gone
- *          "refused" {code, message}     something we asked for was refused; the link lives
+ *          "refused" {code, message, publication}   something was refused, of one publication when it is named; the link lives
  *          "lost" {reason}               the link is over, told once: "closed", "terminating", "refused", ...
  */
 
@@ -235,7 +235,7 @@ export class MediaLink extends Emitter {
     closing: () => {
       this.#refusal = "terminating";
     },
-    error: ({ code, message, request }) => {
+    error: ({ code, message, request, publication }) => {
       const isBroken = !REFUSALS.has(code);
       if (isBroken && request === "subscribe") this.#subscribeAgain();
       else if (isBroken && request === "publish-offer") {
@@ -243,7 +243,7 @@ export class MediaLink extends Emitter {
         if (this.#publisher?.isAnswered) this.#publishingLost(code);
       } else {
         if (!this.#mayReturn) this.#refusal = code;
-        this.emit("refused", { code, message });
+        this.emit("refused", { code, message, publication });
       }
     },
   };

@@ -17,7 +17,7 @@
  *          "recovered" the same                                        on an SFU again after the old one was lost
  *          "switched" {publication, player, kind, from, to, cut, gapMs, overlapMs}   another player's copy was switched;
  *                                  `cut` when the old one had ended before, else both delivered for about `overlapMs`
- *          "trouble" {code, message}                                   for people; the player overcomes it
+ *          "trouble" {code, message, publication}                      for people; the player overcomes it, save codec-refused
  *          "over"  {code, advice}   the session has ended and will not come back
  */
 
@@ -271,9 +271,10 @@ export class Player extends Emitter {
     },
   };
 
-  #refusedBySfu({ sfu, link, code, message }) {
-    this.emit("trouble", { code, message: message || `${sfu} refused: ${code}` });
-    if (this.#mover.isTarget(link)) this.#move({ type: "link-lost", link, reason: code });
+  #refusedBySfu({ sfu, link, code, message, publication = "" }) {
+    this.emit("trouble", { code, message: message || `${sfu} refused: ${code}`, publication });
+    // A publication that we can't decode here, we can decode nowhere: no reason to stay away from this SFU.
+    if (!publication && this.#mover.isTarget(link)) this.#move({ type: "link-lost", link, reason: code });
   }
 
   #end(detail) {

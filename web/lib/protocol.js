@@ -28,6 +28,7 @@ export const REFUSALS = new Set([
   "too-many",
   "bad-sdp",
   "stale",
+  "codec-refused",
   "unknown-sfu",
 ]);
 
@@ -84,7 +85,7 @@ const READERS = {
   "uncordoned-sfu": (m) => ({ incarnation: 0, revision: 0, ...m }),
   "sfu-gone": (m) => ({ reason: "", ...m }),
   "router-closing": (m) => ({ after_s: 0, ...m }),
-  error: (m) => ({ message: "", request: "", retry_after_s: null, ...m }),
+  error: (m) => ({ message: "", request: "", retry_after_s: null, publication: "", ...m }),
   pong: (m) => ({ n: 0, ...m }),
   entered: (m) => ({ incarnation: 0, revision: 0, status: "ONLINE", ...m }),
   "publish-answer": (m) => m,

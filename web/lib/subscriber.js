@@ -6,6 +6,7 @@
  */
 
 import { Emitter } from "./emitter.js";
+import { withOfferedFormat } from "./offered-format.js";
 import { withReferenceTimes } from "./reference-times.js";
 
 export class Subscriber extends Emitter {
@@ -36,7 +37,8 @@ export class Subscriber extends Emitter {
   async #setAnswer(offer) {
     const answer = await this.pc.createAnswer();
     try {
-      await this.pc.setLocalDescription({ type: "answer", sdp: withReferenceTimes(answer.sdp, offer) });
+      const sdp = withOfferedFormat(withReferenceTimes(answer.sdp, offer), offer);
+      await this.pc.setLocalDescription({ type: "answer", sdp });
     } catch {
       await this.pc.setLocalDescription(answer); // a browser whose answers must not be changed
     }

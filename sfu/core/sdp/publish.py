@@ -6,12 +6,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from sfu.core.sdp.formats import MediaFormat, choose
 from sfu.core.sdp.transport import LocalTransport, RemoteTransport, remote_transport
 from shared.errors import BadSdp
 from shared.messages.media import TrackOffer
 from shared.rtc.sdp import (
     TRANSPORT_CC,
-    VIDEO_FEEDBACK,
     Codec,
     Direction,
     Extension,
@@ -24,9 +24,6 @@ from shared.rtc.sdp import (
 )
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
-_PROFILE = re.compile(r"[0-9A-Fa-f]{6}")
-DEFAULT_PROFILE = "42e01f"
-"""A stream without a `profile-level-id` is baseline (RFC 6184 section 8.1); all decode constrained baseline."""
 ONE_BYTE_IDS = range(1, 15)
 """Extension ids that fit the one-byte form (RFC 8285 section 4.2), the only one forwarded."""
 MAX_SSRCS = 8
@@ -42,17 +39,6 @@ WANTED_EXTENSIONS = {
         ExtensionUri.VIDEO_ORIENTATION,
     ),
 }
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class MediaFormat:
-    """The one codec of a publication, as subscribers must be offered it."""
-
-    kind: str
-    name: str
-    """`opus`, `VP8`, `H264`: in our own spelling."""
-    profile: str = ""
-    """H.264's `profile-level-id`, lower case."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -127,7 +113,7 @@ def _answer_section(section: MediaSection, offered: TrackOffer | None) -> tuple[
     """The track, if the m-line carries one, and our m-line without its transport."""
     if section.rejected or section.kind not in WANTED_EXTENSIONS:
         return None, refusal(section)
-    chosen = _choose(section)
+    chosen = choose(section)
     if chosen is None:
         if offered is not None:
             raise BadSdp(detail=f"m-line {section.mid} has no codec we forward (opus; VP8, H264 packetization-mode 1)")
@@ -149,6 +135,7 @@ def _answer_section(section: MediaSection, offered: TrackOffer | None) -> tuple[
         codecs=(codec,) if rtx is None else (codec, rtx),
         extensions=tuple(replace(extension, direction="") for extension in extensions),
         rtcp_rsize=section.rtcp_rsize,
+        ptime_ms=section.ptime_ms,
     )
     if offered is None or not sends:
         return None, answered
@@ -178,30 +165,6 @@ def _extensions(section: MediaSection, codec: Codec) -> tuple[Extension, ...]:
     if offered is None or TRANSPORT_CC not in offered.feedback:
         wanted.discard(ExtensionUri.TRANSPORT_CC)
     return tuple(e for e in section.extensions if e.uri in wanted and e.id in ONE_BYTE_IDS)
-
-
-def _choose(section: MediaSection) -> tuple[MediaFormat, Codec] | None:
-    """The first codec in the player's order that we forward, as we answer it.
-
-    One only: then subscribers can be offered it before its first packet has come.
-    """
-    for codec in section.codecs:
-        if section.kind == "audio" and codec.is_("opus") and codec.clock == 48000:
-            stereo = ";stereo=1;sprop-stereo=1" if codec.parameters.get("stereo") == "1" else ""
-            answer = replace(codec, name="opus", channels=2, fmtp=f"minptime=10;useinbandfec=1{stereo}", feedback=())
-            return MediaFormat(kind="audio", name="opus"), answer
-        if section.kind != "video" or codec.clock != 90000:
-            continue
-        feedback = tuple(item for item in VIDEO_FEEDBACK if item in codec.feedback)
-        if codec.is_("vp8"):
-            return MediaFormat(kind="video", name="VP8"), replace(codec, name="VP8", fmtp="", feedback=feedback)
-        if codec.is_("h264") and codec.parameters.get("packetization-mode") == "1":
-            profile = codec.parameters.get("profile-level-id", "")
-            profile = profile.lower() if _PROFILE.fullmatch(profile) else DEFAULT_PROFILE
-            fmtp = f"level-asymmetry-allowed=1;packetization-mode=1;profile-level-id={profile}"
-            fmt = MediaFormat(kind="video", name="H264", profile=profile)
-            return fmt, replace(codec, name="H264", fmtp=fmtp, feedback=feedback)
-    return None
 
 
 def _rids(section: MediaSection, extensions: tuple[Extension, ...]) -> tuple[str, ...]:

@@ -10,13 +10,13 @@ import random
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from sfu.core.sdp.publish import MediaFormat
+from sfu.core.sdp.formats import MediaFormat, refusal_of
+from sfu.core.sdp.payload_types import PayloadTypes
 from sfu.core.sdp.transport import LocalTransport, RemoteTransport, remote_transport
 from shared.errors import BadSdp
 from shared.messages.media import TrackOffer
 from shared.rtc.sdp import (
     MAX_MEDIA,
-    REFERENCE_TIME,
     TRANSPORT_CC,
     Codec,
     Direction,
@@ -26,18 +26,10 @@ from shared.rtc.sdp import (
     SessionDescription,
     Ssrc,
     describe,
-    h264,
-    opus,
-    rtx,
-    vp8,
 )
 
 ANSWER_TIMEOUT_S = 10.0
 """An offer without an answer for this long is made again with a higher number."""
-OPUS_PT = 111
-VP8_PT = 96
-H264_PTS = (98, 100, 102, 104, 106, 108, 112, 114)
-"""One payload type a profile: within a bundle a payload type means one thing only (RFC 9143 section 10.1.2)."""
 _EXTENSIONS: dict[str, tuple[Extension, ...]] = {
     "audio": (
         Extension(id=1, uri=ExtensionUri.MID),
@@ -133,7 +125,7 @@ class SubscribeSession:
     """Publications of the last offer's time for which there was no m-line left."""
     _lines: list[_Line] = field(default_factory=list)
     _refused: set[tuple[str, int, int]] = field(default_factory=set)
-    _profiles: dict[str, int] = field(default_factory=dict)
+    _types: PayloadTypes = field(default_factory=PayloadTypes)
     _dirty: bool = False
     _deadline: float | None = None
 
@@ -226,7 +218,7 @@ class SubscribeSession:
         for publication, carried in wanted.items():
             if publication in present:
                 continue
-            codecs = self._codecs(carried.format)
+            codecs = self._types.codecs(carried.format)
             line = self._line_for(carried.format.kind) if codecs else None
             if line is None:
                 self.left_out += 1
@@ -252,19 +244,6 @@ class SubscribeSession:
             pass
         return ssrc
 
-    def _codecs(self, fmt: MediaFormat) -> tuple[Codec, ...]:
-        """The payload types of a format on this connection; empty when there are too many profiles for it."""
-        match fmt.name:
-            case "opus":
-                return (_with_feedback(opus(OPUS_PT)),)
-            case "VP8":
-                return (_with_feedback(vp8(VP8_PT)), rtx(VP8_PT + 1, apt=VP8_PT))
-            case _:
-                if fmt.profile not in self._profiles and len(self._profiles) >= len(H264_PTS):
-                    return ()
-                pt = self._profiles.setdefault(fmt.profile, H264_PTS[len(self._profiles) % len(H264_PTS)])
-                return (_with_feedback(h264(pt, profile=fmt.profile)), rtx(pt + 1, apt=pt))
-
     def _offer(self) -> NextOffer:
         sections = [self._section(line) for line in self._lines]
         tracks = tuple(
@@ -282,13 +261,12 @@ class SubscribeSession:
         return NextOffer(negotiation=self.negotiation, description=description, tracks=tracks)
 
     def _section(self, line: _Line) -> MediaSection:
-        fallback = (opus(OPUS_PT),) if line.kind == "audio" else (vp8(VP8_PT), rtx(VP8_PT + 1, apt=VP8_PT))
         section = MediaSection(
             kind=line.kind,
             mid=line.mid,
             port=0 if line.dead else 9,
             direction=Direction.INACTIVE,
-            codecs=line.codecs or fallback,
+            codecs=line.codecs,
             extensions=_EXTENSIONS[line.kind],
             rtcp_rsize=True,
         )
@@ -312,7 +290,7 @@ class SubscribeSession:
         """What the player took of a line; None when it did not take the codec, or will not receive."""
         codec = line.codecs[0]
         answered = section.codec(codec.pt)
-        if section.rejected or not section.direction.receives or answered is None or not answered.is_(codec.name):
+        if section.rejected or not section.direction.receives or answered is None or refusal_of(codec, answered):
             return None
         repairs = section.rtx_for(codec.pt)
         rtx_pt = repairs.pt if repairs is not None and len(line.codecs) > 1 and repairs.pt == codec.pt + 1 else None
@@ -329,10 +307,3 @@ class SubscribeSession:
             rtx_pt=rtx_pt,
             extensions=agreed,
         )
-
-
-def _with_feedback(codec: Codec) -> Codec:
-    """The codec with feedback about transport-wide sequence numbers and, where packets are asked for again, with the
-    reference times by which a receiver knows how long to wait before it asks once more."""
-    more = (TRANSPORT_CC, REFERENCE_TIME) if "nack" in codec.feedback else (TRANSPORT_CC,)
-    return replace(codec, feedback=(*codec.feedback, *more))

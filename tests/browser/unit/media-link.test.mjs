@@ -104,6 +104,16 @@ test("a refusal at the door is the reason of the loss", (t) => {
   assert.deepEqual(table.heard, [["refused", "sfu-cordoned"], ["lost", "sfu-cordoned"]]);
 });
 
+test("a publication that cannot be decoded is named", (t) => {
+  const table = play(t);
+  const refused = [];
+  table.link.on("refused", ({ code, publication }) => refused.push([code, publication]));
+  entered(table);
+  table.last.hear({ type: "error", code: "codec-refused", request: "subscribe-answer", publication: "cam" });
+  table.last.hear({ type: "error", code: "too-many", request: "subscribe" });
+  assert.deepEqual(refused, [["codec-refused", "cam"], ["too-many", ""]]);
+});
+
 test("a refusal later on does not end the link", (t) => {
   const table = play(t);
   entered(table);

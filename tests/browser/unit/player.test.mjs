@@ -37,3 +37,41 @@ test("a track cannot be replaced in a publication that there is not", async () =
   const player = new Player({ routers: ["ws://router"], token: "t" });
   await assert.rejects(player.replaceTrack("x", new Track()), /no publication x/);
 });
+
+test("a publication that it cannot decode is told, and does not spoil the SFU that it comes from", async (t) => {
+  const sockets = [];
+  class Socket {
+    readyState = 1;
+    constructor(url) {
+      this.url = url;
+      sockets.push(this);
+    }
+    send() {}
+    close() {}
+    hear(message) {
+      this.onmessage({ data: JSON.stringify(message) });
+    }
+  }
+  const real = globalThis.WebSocket;
+  globalThis.WebSocket = Socket;
+  t.after(() => (globalThis.WebSocket = real));
+  const player = new Player({ routers: ["ws://router"], token: "t", rng: () => 0 });
+  t.after(() => player.close());
+  const told = [];
+  player.on("trouble", ({ code, publication }) => told.push([code, publication]));
+  player.on("move-failed", ({ reason }) => told.push(["move-failed", reason]));
+  const joined = player.join();
+  while (!sockets.length) await new Promise((resolve) => setTimeout(resolve));
+  const [router] = sockets;
+  router.onopen();
+  const assignment = { sfu: "a", address: "ws://a/media", token: "t" };
+  router.hear({ type: "welcome", player: "me", resume_token: "r", room: "r", identity: "i", assignment });
+  await joined;
+  const sfu = sockets.find(({ url }) => url.startsWith("ws://a"));
+  sfu.onopen();
+  const lacking = { type: "error", code: "codec-refused", request: "subscribe-answer", publication: "cam" };
+  sfu.hear(lacking);
+  assert.deepEqual(told, [["codec-refused", "cam"]]);
+  sfu.hear({ type: "error", code: "not-allowed" });
+  assert.deepEqual(told.slice(1), [["not-allowed", ""], ["move-failed", "not-allowed"]]);
+});

@@ -97,6 +97,12 @@ def test_the_subscribe_answer_takes_what_we_can_play() -> None:
     assert inactive.direction == sdp.Direction.INACTIVE
 
 
+def test_stereo_is_answered_as_offered() -> None:
+    stereo = sdp.opus(110, fmtp="minptime=10;useinbandfec=1;stereo=1;sprop-stereo=1")
+    text = s.answer_subscribe(offer(sfu_section("audio", "0", codecs=(stereo,))), OWN, version=1)
+    assert sdp.parse(text).media[0].codecs[0].parameters["stereo"] == "1"
+
+
 def test_streams_are_found_by_the_tracks_and_ssrcs_of_the_offer() -> None:
     tracks = (TrackOffer(mid="0", publication="sound"), TrackOffer(mid="1", publication="picture"))
     sections = (sfu_section("audio", "0"), sfu_section("video", "1"), sfu_section("audio", "5"))

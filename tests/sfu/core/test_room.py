@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sfu.core.room import SfuRoom
-from sfu.core.sdp.publish import MediaFormat
+from sfu.core.sdp.formats import MediaFormat
 from sfu.core.sdp.subscribe import Carried
 
 OPUS = MediaFormat(kind="audio", name="opus")

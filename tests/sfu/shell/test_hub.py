@@ -161,13 +161,14 @@ class World:
         fingerprint: int = 1,
         ufrag: str = "them",
         named: tuple[TrackOffer, ...] = (),
+        video: sdp.Codec | None = None,
     ) -> None:
         offer = sdp.describe(
             [
                 MediaSection(
                     kind=track.kind, mid=track.mid, direction=Direction.SENDONLY, ufrag=ufrag, pwd="t" * 24,
                     fingerprints=(theirs(fingerprint),), setup="actpass", rtcp_mux=True,
-                    codecs=(sdp.opus(),) if track.kind == "audio" else (sdp.vp8(),),
+                    codecs=(sdp.opus(),) if track.kind == "audio" else (video or sdp.vp8(),),
                     extensions=(sdp.Extension(id=1, uri=ExtensionUri.MID),),
                 )
                 for track in tracks
@@ -176,8 +177,8 @@ class World:
         )  # fmt: skip
         self.publishing.offer(player, PublishOffer(sdp=sdp.write(offer), tracks=named or tracks), now=self.now)
 
-    def answer(self, player: Player, outbox: FakeOutbox) -> None:
-        """Take the last offer as a browser does."""
+    def answer(self, player: Player, outbox: FakeOutbox, *, without: str = "") -> None:
+        """Take the last offer as a browser does that does not have the codec `without`."""
         message = outbox.of(SubscribeOffer)[-1]
         assert isinstance(message, SubscribeOffer)
         sections = [
@@ -185,6 +186,7 @@ class World:
                 section,
                 direction=Direction.RECVONLY if section.direction is Direction.SENDONLY else Direction.INACTIVE,
                 setup="active", fingerprints=(theirs(9),), ufrag="them", pwd="t" * 24, ssrcs=(), fid_groups=(),
+                port=0 if section.named(without) else 9,
             )
             for section in sdp.parse(message.sdp).media
         ]  # fmt: skip
@@ -284,6 +286,19 @@ async def test_a_players_first_packet_shows_that_the_sfu_carries_calls_and_a_pro
     world.news.proved(("192.0.2.1", 7101))
     assert world.told.reached == [{"by": "player"}, {"by": "probe", "address": "192.0.2.1:7101"}]
     assert len(world.told.sent) == 1, "routers hear of the first at once, and of the second nothing new"
+
+
+async def test_who_cant_decode_a_publication_is_told_which_and_gets_the_rest(world: World) -> None:
+    alice, _ = world.enter("alice")
+    bob, to_bob = world.enter("bob")
+    world.publish(alice, MIC, CAM, video=sdp.h264(98, profile="640c1f"))
+    world.subscriptions.want(bob, Subscribe(publications=("mic", "cam")), now=world.now)
+    world.answer(bob, to_bob, without="H264")
+    (failed,) = to_bob.of(Failed)
+    assert isinstance(failed, Failed)
+    assert (failed.code, failed.publication) == (Refusal.CODEC_REFUSED, "cam")
+    assert "cam (H264 640c1f)" in failed.message
+    assert len(world.parts.consumers) == 1
 
 
 async def test_who_comes_back_hears_again_what_it_may_have_missed(world: World) -> None:

@@ -70,6 +70,13 @@ def test_a_plain_offer_has_its_profiles_groups_and_data_channel() -> None:
     assert data.sctp_port == 5000
 
 
+@pytest.mark.parametrize(("text", "ptime_ms"), [("20", 20), ("120", 120), ("0", 0), ("121", 0), ("2.5", 0), ("²", 0)])
+def test_a_wish_for_the_length_of_packets_is_read_or_passed_over(text: str, ptime_ms: int) -> None:
+    (audio,) = parse(f"v=0\r\nm=audio 9 UDP/TLS/RTP/SAVPF 111\r\na=ptime:{text}\r\n").media
+    assert audio.ptime_ms == ptime_ms
+    assert parse(write(describe([audio], session_id="1", version=1))).media[0].ptime_ms == ptime_ms
+
+
 @pytest.mark.parametrize("text", REAL)
 def test_what_was_read_and_written_reads_the_same(text: str) -> None:
     once = parse(text)

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sfu.core.sdp.publish import MediaFormat, PublishResult, answer_offer
+from sfu.core.sdp.formats import MediaFormat
+from sfu.core.sdp.publish import PublishResult, answer_offer
 from sfu.core.sdp.transport import LocalTransport
 from shared.errors import BadSdp
 from shared.messages.media import TrackOffer
@@ -120,6 +121,11 @@ def test_h264_is_taken_in_packetization_mode_1_only_and_keeps_its_profile() -> N
     result = answer(offer(section("video", "1", mode0, constrained_high, rtx(103, apt=102))), V)
     assert result.tracks[0].format == MediaFormat(kind="video", name="H264", profile="640c1f")
     assert [codec.pt for codec in result.answer.media[0].codecs] == [102, 103]
+
+
+def test_a_wish_for_the_length_of_packets_is_answered() -> None:
+    wishing = parse(write(offer(section("audio", "0", opus(), ptime_ms=60), section("video", "1", vp8()))))
+    assert [m.ptime_ms for m in answer(wishing, A, V).answer.media] == [60, 0]
 
 
 def test_gstreamers_spelling_and_missing_mid_extension_are_taken() -> None:

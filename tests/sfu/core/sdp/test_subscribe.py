@@ -10,7 +10,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from sfu.core.sdp.publish import MediaFormat
+from sfu.core.sdp.formats import MediaFormat
 from sfu.core.sdp.subscribe import Carried, Negotiated, NextOffer, SubscribeSession
 from sfu.core.sdp.transport import LocalTransport
 from shared.errors import BadSdp
@@ -224,6 +224,29 @@ def test_profiles_of_h264_have_payload_types_of_their_own() -> None:
     assert len(types) == len(set(types)) == 8
     assert negotiation.left_out == 1
     assert offer.description.media[0].codecs[0].parameters["profile-level-id"] == "42e000"
+
+
+def test_stereo_and_mono_have_payload_types_of_their_own_also_after_a_republication() -> None:
+    stereo = replace(OPUS, stereo=True)
+    negotiation = session()
+    both = exchange(negotiation, carried("music", stereo), MIC).accepted
+    assert [(item.codec.pt, item.codec.parameters.get("stereo")) for item in both] == [(111, "1"), (110, None)]
+    (again,) = exchange(negotiation, carried("music", stereo, generation=2, producer=9), MIC).accepted
+    assert again.codec == both[0].codec
+    (now_mono,) = exchange(negotiation, carried("music", generation=3, producer=10), MIC).accepted
+    assert now_mono.codec == both[1].codec
+
+
+def test_an_answer_with_another_h264_profile_is_a_refusal() -> None:
+    negotiation = session()
+    offer = negotiation.next_offer([carried("cam", MediaFormat(kind="video", name="H264", profile="640c1f"))], now=0.0)
+    assert offer is not None
+    video = browser_answer(offer).media[0]
+    codec = video.codecs[0]
+    baseline = replace(codec, fmtp=codec.fmtp.replace("640c1f", "42e01f"))
+    answered = negotiation.answer(1, browser_answer(offer, m0=replace(video, codecs=(baseline, *video.codecs[1:]))))
+    assert answered is not None
+    assert (answered.accepted, answered.refused) == ((), ("cam",))
 
 
 def test_there_are_no_more_lines_than_a_description_may_have() -> None:
