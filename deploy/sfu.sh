@@ -18,10 +18,10 @@ trap end TERM INT
 
 park() {
     echo "sfu.sh: parked, because an operator ended this SFU; a new container serves again (docs/deploy-compose.md)" >&2
+    # A signal between two commands interrupts no `wait`: hence short sleeps.
     while [ -z "$asked" ]; do
-        sleep 3600 &
+        sleep 2 &
         child=$!
-        [ -z "$asked" ] || end # a signal that came before there was a child to end
         wait "$child"
     done
     exit 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 from collections.abc import AsyncIterator
@@ -54,8 +55,11 @@ class Container:
 
     async def end(self) -> None:
         """As the kill of a container: nothing in it goes on."""
-        if self.process is not None and self.process.returncode is None:
+        if self.process is None:
+            return
+        with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
+        async with asyncio.timeout(20):
             await self.process.communicate()
 
 
