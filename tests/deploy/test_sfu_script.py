@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import signal
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,19 @@ import yaml
 ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "deploy" / "sfu.sh"
 SERVICES: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
-SERVES = "echo serving; trap 'kill $!; exit 0' TERM; sleep 600 & wait"
+
+
+def serving(*, ends_with: int, after_s: float = 0.0) -> str:
+    """A program that serves until SIGTERM, drains for a while, and ends with this status."""
+    code = (
+        "import signal, sys, time; "
+        f"signal.signal(signal.SIGTERM, lambda *_: (time.sleep({after_s}), sys.exit({ends_with}))); "
+        "print('serving', flush=True); time.sleep(600)"
+    )
+    return f'exec {sys.executable} -c "{code}"'
+
+
+SERVES = serving(ends_with=0)
 
 
 class Container:
@@ -92,7 +105,7 @@ async def test_sigterm_drains_and_the_next_start_serves(container: Container) ->
 
 async def test_a_drain_may_take_longer_than_the_signal(container: Container) -> None:
     """The script waits for the SFU's end, and gives its status."""
-    process = await container.start("trap 'kill $!; sleep 0.3; exit 5' TERM; echo serving; sleep 600 & wait; exit 9")
+    process = await container.start(serving(ends_with=5, after_s=0.3))
     await container.says("serving")
     process.terminate()
     assert await container.status() == 5
