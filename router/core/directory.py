@@ -20,6 +20,8 @@ LOST_AFTER_S = 3.0
 """A broken link and no other news for this long: the SFU is lost (docs/protocol.md, section 4.7)."""
 LOST_AFTER_BLIND_S = 10.0
 """The same while Redis is unreachable, where other routers' news can't reach us; longer than an SFU's retry to link."""
+ALIVE_S = 3.0
+"""An SFU that was heard of within this long is alive: it reports each second."""
 MISSING_GRACE_S = 5.0
 """A record missing for this long is gone. A restarted Redis is empty until each router has put its SFUs back."""
 REMOTE_LOST_S = 15.0
@@ -150,6 +152,11 @@ class Directory:
         if (entry := self._entries.get(sfu)) is not None and entry.linked:
             entry.linked, entry.unlinked = False, now
 
+    def forget(self, sfu: str) -> None:
+        """What is known came from another process with this id: the next state of any counts, however old."""
+        if self._entries.pop(sfu, None) is not None:
+            self._changed(sfu)
+
     def unregister(self, sfu: str) -> list[Fact]:
         """The SFU said `drained` or `bye`: nothing of this incarnation or an older one counts any more."""
         return self._bury(sfu, GoneReason.TERMINATING, final=True)
@@ -201,6 +208,13 @@ class Directory:
         """The newest state known of `sfu`."""
         entry = self._entries.get(sfu)
         return entry.state if entry else None
+
+    def alive_elsewhere(self, sfu: str, *, now: float) -> str:
+        """The boot of the process that other routers have heard of within `ALIVE_S`; empty when there is none."""
+        entry = self._entries.get(sfu)
+        if entry is None or entry.linked or entry.unlinked is not None or entry.missing is not None:
+            return ""
+        return entry.state.boot if now - entry.heard < ALIVE_S else ""
 
     def silent_s(self, sfu: str, *, now: float) -> float:
         """Seconds since the revision of `sfu` last advanced here, whether Redis could be read or not; 0 for none."""

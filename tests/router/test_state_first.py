@@ -9,12 +9,13 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from router.core.assignment import Assigner, PlacementPlan
+from router.core.assignment import Assigner
 from router.core.claims import Claims
-from router.core.directory import Directory, Version
+from router.core.directory import Directory
 from router.core.facts import Fact
+from router.core.plan import PlacementPlan
 from router.core.selector import NodeSelector, PlacementDecision
-from shared.placing import PlacedRoom
+from shared.placing import PlacedRoom, Version
 from shared.records import SfuState
 from tests.budget import examples
 from tests.router.fleet_machine import FleetMachine

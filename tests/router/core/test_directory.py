@@ -182,6 +182,31 @@ def test_while_redis_is_away_a_linked_sfu_ages_as_ever_and_is_lost_later(it: Dir
     assert kinds(it.tick(now=16.0)) == [Gone]
 
 
+# --- two processes with one id ---
+
+
+def test_a_process_is_alive_elsewhere_while_its_revision_advances_and_no_link_broke_here() -> None:
+    it = Directory()
+    boot = {"boot": "first"}
+    it.hear(msgspec.structs.replace(state(1), **boot), now=0.0, direct=False)
+    assert it.alive_elsewhere("s", now=0.0) == "", "it may be a dead one's record"
+    it.hear(msgspec.structs.replace(state(2), **boot), now=1.0, direct=False)
+    assert it.alive_elsewhere("s", now=1.0 + module.ALIVE_S - 0.1) == "first"
+    assert it.alive_elsewhere("s", now=1.0 + module.ALIVE_S) == ""
+    it.link("s", now=1.0)
+    assert it.alive_elsewhere("s", now=1.0) == "", "it is here"
+    it.unlink("s", now=1.5)
+    assert it.alive_elsewhere("s", now=1.5) == "", "its link broke and no other router has heard of it since"
+
+
+def test_after_the_wrong_process_was_sent_away_an_older_state_counts(it: Directory) -> None:
+    it.hear(state(9), now=0.0)
+    it.forget("s")
+    assert it.state("s") is None
+    it.hear(state(3), now=0.0)
+    assert it.state("s") == state(3)
+
+
 # --- mixed versions (D9) ---
 
 
