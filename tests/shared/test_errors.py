@@ -74,7 +74,17 @@ def test_codes_are_stable_words() -> None:
 
 def test_what_peers_send_is_bad_input_and_an_outage_is_not() -> None:
     bad = {type(error) for error in EXAMPLES if isinstance(error, BadInput)}
-    assert bad == {BadMessage, UnknownMessage, WrongProtocol, BadToken, BadRecord, BadSdp, BadPacket, BadSetting}
+    assert bad == {
+        BadMessage,
+        UnknownMessage,
+        NameTaken,
+        WrongProtocol,
+        BadToken,
+        BadRecord,
+        BadSdp,
+        BadPacket,
+        BadSetting,
+    }
 
 
 def test_the_last_line_of_a_server_that_failed_is_in_its_sentence() -> None:
