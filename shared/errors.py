@@ -107,8 +107,8 @@ class NameTaken(BadInput):
 
 
 class BadToken(BadInput):
-    """A token that does not open what was asked for. `reason`: `malformed`, `expired`, `forged`, `wrong-audience`,
-    `bad-claims`."""
+    """A token that does not open what was asked for. `reason`: `malformed`, `expired`, `not-yet`, `forged`,
+    `wrong-audience`, `bad-claims`."""
 
     code = "bad-token"
 
