@@ -32,7 +32,9 @@ class RouterConfig:
     announced_http: str = ""
     """URL at which browsers and commands reach the HTTP port; empty: `http://HOST:PORT`."""
     redis: str = "redis://127.0.0.1:6379/0"
-    """URL of the fleet's Redis or Valkey: `redis://`, `rediss://`, `unix://`, `redis+sentinel://`, `redis+cluster://`."""
+    """URL of the fleet's Redis or Valkey: `redis://`, `rediss://`, `unix://`, `redis+sentinel://`, `redis+cluster://`;
+    the last two as `rediss+...` over TLS (options `ssl_ca_certs`, `ssl_certfile`, `ssl_keyfile`, `ssl_cert_reqs`,
+    `ssl_check_hostname`). Sentinels with a password: options `sentinel_username`, `sentinel_password`."""
     fleet: str = "sluice"
     """Prefix of the fleet's keys in Redis."""
     secret: str = field(default="", repr=False)

@@ -5,6 +5,7 @@
      |   +- BadMessage          a frame that is no message of its direction
      |   +- UnknownMessage      a well-formed message with a tag of another version
      |   +- WrongProtocol       a peer that speaks no version of the protocol that we speak
+     |   +- NameTaken           an SFU whose id another living process has
      |   +- BadToken            a token that is expired, forged or for something else
      |   +- BadRecord           a record in Redis of the wrong shape
      |   +- BadSdp              a session description that is garbage or lacks what we need
@@ -92,9 +93,22 @@ class WrongProtocol(BadInput):
         return f"the SFU speaks protocol version {self.theirs}, this router {ours}: run releases that share one"
 
 
+class NameTaken(BadInput):
+    """An SFU has the id of another process that is alive."""
+
+    code = "name-taken"
+
+    def __init__(self, *, sfu: str) -> None:
+        super().__init__()
+        self.sfu = sfu
+
+    def sentence(self) -> str:
+        return f"another SFU named {self.sfu[:48]!r} is alive: give each process an id of its own (--sfu)"
+
+
 class BadToken(BadInput):
-    """A token that does not open what was asked for. `reason`: `malformed`, `expired`, `forged`, `wrong-audience`,
-    `bad-claims`."""
+    """A token that does not open what was asked for. `reason`: `malformed`, `expired`, `not-yet`, `forged`,
+    `wrong-audience`, `bad-claims`."""
 
     code = "bad-token"
 

@@ -153,6 +153,8 @@ class SfuState(Record, frozen=True, kw_only=True):
     milestones: Milestones = Milestones()
     probe_failure: str = ""
     """Why the last probe call through the announced address failed, in one word; empty when none did."""
+    boot: str = ""
+    """Random per process start, put in by its router from `hello`: tells two processes with one id apart."""
     extra: dict[str, Any] | None = None
     """Fields of a newer version, kept for the next rewrite. Never a wire field of its own."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from typing import Any, Literal, TypeVar
 
 import jwt
@@ -14,6 +15,8 @@ SFU_TOKEN_TTL_S = 60.0
 RESUME_TOKEN_TTL_S = 24 * 3600.0
 """Longer than any call; the resume window itself is enforced by leases."""
 LINK_TOKEN_TTL_S = 300.0
+CLOCK_LEEWAY_S = 10.0
+"""A token that begins to count so far in the future is good: the issuer's clock may be ahead of ours."""
 MIN_SECRET_BYTES = 32
 """As long as the hash it keys (RFC 7518, section 3.2)."""
 
@@ -100,11 +103,13 @@ def issue(claims: Claims, *, secret: str, now_at: float, ttl_s: float) -> str:
     """A token with these claims, good for `ttl_s` seconds from `now_at` [Unix seconds]."""
     body: dict[str, Any] = msgspec.to_builtins(claims)
     body |= {"aud": f"sluice-{_AUDIENCE[type(claims)]}", "exp": int(now_at + ttl_s), "iat": int(now_at)}
+    if isinstance(claims, SfuClaims):
+        body["jti"] = secrets.token_hex(8)  # it opens once: two of one second must not be the same
     return jwt.encode(body, secret, algorithm="HS256")
 
 
 def verify(kind: type[C], token: str, *, secret: str, now_at: float) -> C:
-    """The claims in `token`. Raises `BadToken` when it is expired, forged, for another audience or malformed."""
+    """The claims in `token`. Raises `BadToken` when it is expired, not good yet, forged, for others or malformed."""
     if len(token) > 4096:
         raise BadToken(reason="malformed", detail="longer than 4096 characters")
     try:
@@ -126,6 +131,7 @@ def verify(kind: type[C], token: str, *, secret: str, now_at: float) -> C:
         raise BadToken(reason="malformed", detail="exp is no number")
     if expires <= now_at:
         raise BadToken(reason="expired")
+    _check_begun(body.get("nbf"), now_at)
     try:
         claims = msgspec.convert(body, kind)
     except msgspec.ValidationError as error:
@@ -139,3 +145,13 @@ def verify(kind: type[C], token: str, *, secret: str, now_at: float) -> C:
     if isinstance(claims, OperatorClaims) and not claims.operator:
         raise BadToken(reason="bad-claims", detail="operator must not be empty")
     return claims
+
+
+def _check_begun(begins: Any, now_at: float) -> None:
+    if begins is None:
+        return
+    if isinstance(begins, bool) or not isinstance(begins, int | float):
+        raise BadToken(reason="malformed", detail="nbf is no number")
+    if begins > now_at + CLOCK_LEEWAY_S:
+        ahead = f"nbf is {begins - now_at:.0f} s ahead of the clock of this host"
+        raise BadToken(reason="not-yet", detail=f"{ahead}; compare it with the clock of the host that issued the token")

@@ -7,10 +7,11 @@ answer on the wire in the same step of the event loop, so nothing can come betwe
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from enum import StrEnum
 
+from router.core.claims import Claims
 from router.core.directory import Directory, NotPlaceable
 from router.core.inflight import in_flight
 from router.core.plan import Ask, PlacementPlan
@@ -44,27 +45,31 @@ class Assigner:
         self._directory = directory
         self._selector = selector
         self.standings = Standings(directory, selector)
+        self.claims = Claims(directory)
 
     # --- before the store is asked ---
 
     def plan(self, ask: Ask, *, room_had: str, now: float, rng: random.Random) -> PlacementPlan:
         """Who is eligible, best first. Heeds the version that the player names of the SFU it leaves (invariant 1)."""
         if ask.leave:
-            self._directory.claim(ask.leave, ask.leave_version)
+            self.claims.heed(ask.room, ask.leave, ask.leave_version, now=now)
         standings = self.standings
         standings.refresh(now=now)
-        candidates, limit_ignored = standings.best(ask.preference, avoid=ask.avoids, now=now, rng=rng)
-        if not candidates:  # the player avoids all there are
-            candidates, limit_ignored = standings.best(ask.preference, avoid=lambda _: False, now=now, rng=rng)
+        doubted = self.claims.doubted(ask.room, now=now)
+        candidates, limit_ignored, ignored = self._offers(ask, doubted, now=now, rng=rng)
         last_hope = not candidates
         if last_hope:
-            candidates = standings.last_hope(ask.preference, avoid=ask.avoids, now=now, rng=rng)
+            candidates = standings.last_hope(
+                ask.preference, avoid=lambda sfu: ask.avoids(sfu) or sfu in doubted, now=now, rng=rng
+            )
+        doubted = frozenset() if ignored else doubted
         may_stay = bool(room_had) and self._may_stay(room_had, candidates, last_hope=last_hope, now=now)
+        may_stay = may_stay and room_had not in doubted
         keep = standings.of(room_had) if may_stay else None
         left = (room_had,) if room_had and not may_stay else ()
         leave = (ask.leave,) if ask.leave in self._directory else ()
-        refused = standings.refused(now=now, first=(*left, *leave))
-        told = (*(each.sfu for each in candidates), ask.leave, *ask.exclude)
+        refused = standings.refused(now=now, first=(*left, *leave)) + self._doubts(doubted, now=now)
+        told = (*(each.sfu for each in candidates), ask.leave, *ask.exclude, *doubted)
         room = REJECTS_SHOWN - len(refused)
         return PlacementPlan(
             ask=ask,
@@ -72,6 +77,7 @@ class Assigner:
             rejected=refused + standings.passed_over(but=told, first=left, room=room),
             limit_ignored=limit_ignored,
             last_hope=last_hope,
+            claims_ignored=ignored,
             room_had=room_had,
             keep=keep,
             wish=Wish(
@@ -196,8 +202,32 @@ class Assigner:
         return not self.standings.offers_all(len(candidates))
 
     def _usable(self, plan: PlacementPlan, sfu: str, *, now: float) -> bool:
+        if not plan.claims_ignored and sfu in self.claims.doubted(plan.ask.room, now=now):
+            return False
         refusal = self._directory.refusal(sfu, now=now)
         return refusal is None or (plan.last_hope and refusal is NotPlaceable.MISSING)
+
+    def _offers(
+        self, ask: Ask, doubted: Collection[str], *, now: float, rng: random.Random
+    ) -> tuple[tuple[Standing, ...], bool, bool]:
+        """The best few, from what the player and its room can best use to all there are; then whether the limit and
+        whether the room's claims were ignored."""
+        rungs: tuple[tuple[bool, Callable[[str], bool]], ...] = (
+            (False, lambda sfu: ask.avoids(sfu) or sfu in doubted),
+            (False, lambda sfu: sfu in doubted),
+            (True, ask.avoids),
+            (True, lambda _: False),
+        )
+        for ignored, avoid in rungs:
+            candidates, limit_ignored = self.standings.best(ask.preference, avoid=avoid, now=now, rng=rng)
+            if candidates:
+                return candidates, limit_ignored, ignored
+        return (), False, True
+
+    def _doubts(self, doubted: Collection[str], *, now: float) -> tuple[Rejected, ...]:
+        """Those that take work for all rooms but this one."""
+        placeable = (sfu for sfu in sorted(doubted) if self._directory.refusal(sfu, now=now) is None)
+        return tuple(Rejected(sfu, NotPlaceable.TREATED_AS_CORDONED.value) for sfu in placeable)
 
     def _leaving(self, ask: Ask, sfu: str) -> bool:
         """Not to be given back to this player at all: it leaves this SFU, in this incarnation, for a cordon."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 
 from router.core.facts import Cordoned, Fact, Gone, GoneReason, Uncordoned
@@ -20,18 +20,14 @@ LOST_AFTER_S = 3.0
 """A broken link and no other news for this long: the SFU is lost (docs/protocol.md, section 4.7)."""
 LOST_AFTER_BLIND_S = 10.0
 """The same while Redis is unreachable, where other routers' news can't reach us; longer than an SFU's retry to link."""
+ALIVE_S = 3.0
+"""An SFU that was heard of within this long is alive: it reports each second."""
 MISSING_GRACE_S = 5.0
 """A record missing for this long is gone. A restarted Redis is empty until each router has put its SFUs back."""
 REMOTE_LOST_S = 15.0
 """An SFU linked to other routers only, and not heard of for this long, is lost: it had time to link elsewhere."""
 FIRST_SIGHT_TRUST_S = 2.0
 """A record found in Redis may be that of a dead SFU; it is trusted for so long, in which a living one reports again."""
-MAX_LAG_REVISIONS = 120
-"""A claim of players is refuted when the SFU has gone on for so many revisions (two minutes) without getting there."""
-MAX_FALSE_CLAIMS = 3
-"""After so many refuted claims about one SFU, players are no longer believed about it."""
-MAX_EARLY_CLAIMS = 1024
-"""Claims about SFUs that we don't know yet; of more, the oldest is dropped."""
 MAX_TOMBSTONES = 1024
 MAX_SFUS = 16_384
 """Bound on entries; a record beyond it is ignored."""
@@ -50,7 +46,7 @@ class NotPlaceable(StrEnum):
     STALE = "stale"
     """Not heard of for `NOT_PLACEABLE_AFTER_S`; not dead."""
     TREATED_AS_CORDONED = "treated-as-cordoned"
-    """A player named a later revision than ours when it asked to leave (invariant 1)."""
+    """A player of the room named a later revision than ours when it asked to leave (invariant 1); for its room only."""
     MISSING = "missing"
     """Its record has left Redis and it has no link here: it has ended, or Redis lost its records. A last hope only."""
     UNKNOWN_SFU = "unknown-sfu"
@@ -64,26 +60,6 @@ _BY_STATUS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """What a player was told by another router: at `version` the SFU was cordoned."""
-
-    version: Version
-    refuted_at: Version
-    """The SFU's own revision at which the claim has proved false; bounds what a lying player can do."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Early:
-    """What players have said of an SFU that is not known, or not known any more."""
-
-    version: Version | None = None
-    """Said while it was not known."""
-    claim: Claim | None = None
-    """Said before it was lost; its term goes on when the SFU is back."""
-    false_claims: int = 0
-
-
 @dataclass(slots=True)
 class _Entry:
     state: SfuState
@@ -94,8 +70,6 @@ class _Entry:
     unlinked: float | None = None
     stored: bool = False
     missing: float | None = None
-    claim: Claim | None = None
-    false_claims: int = 0
     told_cordoned: bool = False
     told_gone: bool = False
 
@@ -119,8 +93,6 @@ class Directory:
     def __init__(self) -> None:
         self._entries: dict[str, _Entry] = {}
         self._tombstones: OrderedDict[str, Version] = OrderedDict()
-        self._early: OrderedDict[str, _Early] = OrderedDict()
-        """What players said of SFUs that are not known here: Redis may yet show us a state from before that."""
         self._blind_since: float | None = None
         self._changed: Callable[[str], None] = lambda _: None
 
@@ -145,11 +117,6 @@ class Directory:
                 return []
             heard = now if direct else now - NOT_PLACEABLE_AFTER_S + FIRST_SIGHT_TRUST_S
             entry = self._entries[sfu] = _Entry(state=state, status=status_of(state), heard=heard)
-            if (early := self._early.pop(sfu, None)) is not None:
-                entry.claim, entry.false_claims = early.claim, early.false_claims
-                self._judge_claim(entry, version_of(state))
-                if early.version is not None:
-                    self.claim(sfu, early.version)
         elif not self._merge(entry, state, now=now):
             return []
         self._changed(sfu)
@@ -185,28 +152,14 @@ class Directory:
         if (entry := self._entries.get(sfu)) is not None and entry.linked:
             entry.linked, entry.unlinked = False, now
 
+    def forget(self, sfu: str) -> None:
+        """What is known came from another process with this id: the next state of any counts, however old."""
+        if self._entries.pop(sfu, None) is not None:
+            self._changed(sfu)
+
     def unregister(self, sfu: str) -> list[Fact]:
         """The SFU said `drained` or `bye`: nothing of this incarnation or an older one counts any more."""
         return self._bury(sfu, GoneReason.TERMINATING, final=True)
-
-    def claim(self, sfu: str, version: Version) -> None:
-        """A player was told elsewhere that `sfu` is cordoned at `version`.
-
-        Only a router that lags behind that version heeds it, until the SFU's own newer word.
-        """
-        entry = self._entries.get(sfu)
-        if entry is None:
-            if version > (0, 0):  # nothing is claimed by less
-                early = self._early.get(sfu, _Early())
-                self._keep(sfu, replace(early, version=max(version, early.version or version)))
-            return
-        if version <= version_of(entry.state) or entry.false_claims >= MAX_FALSE_CLAIMS:
-            return
-        incarnation, revision = version_of(entry.state)
-        if entry.claim is None:
-            entry.claim = Claim(version=version, refuted_at=(incarnation, revision + MAX_LAG_REVISIONS))
-        elif version > entry.claim.version:
-            entry.claim = Claim(version=version, refuted_at=entry.claim.refuted_at)
 
     def lose_store(self, *, now: float) -> None:
         """Redis is unreachable: the age of SFUs that are not linked here stands still (invariant 5)."""
@@ -245,8 +198,6 @@ class Directory:
             return NotPlaceable.UNKNOWN_SFU
         if entry.status is not SfuStatus.ONLINE:
             return _BY_STATUS[entry.status]
-        if entry.claim is not None:
-            return NotPlaceable.TREATED_AS_CORDONED
         if self._age(entry, now=now) >= NOT_PLACEABLE_AFTER_S:
             return NotPlaceable.STALE
         if entry.missing is not None and not self.blind:
@@ -257,6 +208,18 @@ class Directory:
         """The newest state known of `sfu`."""
         entry = self._entries.get(sfu)
         return entry.state if entry else None
+
+    def alive_elsewhere(self, sfu: str, *, now: float) -> str:
+        """The boot of the process that other routers have heard of within `ALIVE_S`; empty when there is none."""
+        entry = self._entries.get(sfu)
+        if entry is None or entry.linked or entry.unlinked is not None or entry.missing is not None:
+            return ""
+        return entry.state.boot if now - entry.heard < ALIVE_S else ""
+
+    def silent_s(self, sfu: str, *, now: float) -> float:
+        """Seconds since the revision of `sfu` last advanced here, whether Redis could be read or not; 0 for none."""
+        entry = self._entries.get(sfu)
+        return max(0.0, now - entry.heard) if entry else 0.0
 
     def views(self, *, now: float) -> Iterator[SfuView]:
         """Every SFU, sorted by id."""
@@ -308,28 +271,7 @@ class Directory:
         entry.told_gone = entry.told_gone and new[0] == known[0]
         if not entry.linked:
             entry.unlinked = None  # another router hears of it
-        self._judge_claim(entry, new)
         return True
-
-    def _keep(self, sfu: str, early: _Early) -> None:
-        self._early[sfu] = early
-        self._early.move_to_end(sfu)
-        while len(self._early) > MAX_EARLY_CLAIMS:
-            self._early.popitem(last=False)
-
-    @staticmethod
-    def _judge_claim(entry: _Entry, version: Version) -> None:
-        """The SFU's own word has reached `version`: does it confirm what players said, or refute it?"""
-        claim = entry.claim
-        if claim is None:
-            return
-        if version >= claim.version:
-            entry.claim = None
-        elif version[0] > claim.refuted_at[0]:  # an incarnation between the two: count its revisions
-            entry.claim = Claim(version=claim.version, refuted_at=(version[0], version[1] + MAX_LAG_REVISIONS))
-        elif version >= claim.refuted_at:
-            entry.claim = None
-            entry.false_claims += 1
 
     @staticmethod
     def _merge_unversioned(entry: _Entry, state: SfuState, *, now: float) -> bool:
@@ -361,8 +303,6 @@ class Directory:
         if entry is None:
             return []
         self._changed(sfu)
-        if not final and (entry.claim is not None or entry.false_claims):
-            self._keep(sfu, _Early(claim=entry.claim, false_claims=entry.false_claims))
         incarnation, revision = version_of(entry.state)
         self._tombstones[sfu] = (incarnation, _FINAL if final else revision)
         self._tombstones.move_to_end(sfu)

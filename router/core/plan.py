@@ -58,6 +58,8 @@ class PlacementPlan:
     limit_ignored: bool = False
     last_hope: bool = False
     """No SFU is placeable; the candidates are those whose record is missing, which may be Redis' loss, not theirs."""
+    claims_ignored: bool = False
+    """What players of the room claim to be cordoned is all that takes work: a claim never takes the last SFU."""
     room_had: str = ""
     """Where this router believed the room to be."""
     keep: Standing | None = None

@@ -9,12 +9,13 @@ from collections.abc import Callable
 import msgspec
 from websockets.exceptions import ConnectionClosed
 
+from router.core.directory import ALIVE_S
 from router.core.links import Boots, LinkFacts
 from router.core.orders import OrderBook, message_of
 from router.shell.drains import Drains
 from router.shell.state import RouterState
 from router.shell.wire import WireConnection, ws_frame
-from shared.errors import BadInput, BadMessage, BadToken, StoreUnavailable, UnknownMessage, WrongProtocol
+from shared.errors import BadInput, BadMessage, BadToken, NameTaken, StoreUnavailable, UnknownMessage, WrongProtocol
 from shared.logs import fields
 from shared.messages.base import Message
 from shared.messages.codes import CloseCode
@@ -39,10 +40,13 @@ from shared.store.answers import PutSfu, Wake, WakeKind
 from shared.tokens import LinkClaims, verify
 
 FIRST_MESSAGE_WITHIN_S = 5.0
+TAKEN_WITHIN_S = ALIVE_S + 1.0
+"""Redis refuses a restarted SFU for as long as it may take the dead process for alive, a living one for ever."""
 MAX_LINKS = 4096
 CLOSES: dict[type[BadInput], CloseCode] = {
     WrongProtocol: CloseCode.WRONG_PROTOCOL,
     BadToken: CloseCode.BAD_TOKEN,
+    NameTaken: CloseCode.NAME_TAKEN,
 }
 """How a link is closed for what an SFU said; for all else it is `BAD_MESSAGE`."""
 log = logging.getLogger("router")
@@ -55,6 +59,7 @@ class SfuLink:
         self.facts = facts
         self.wire = wire
         self.boot = boot
+        self.since = wire.heard
         self.left = False
 
     def send(self, message: Message) -> None:
@@ -90,6 +95,11 @@ class SfuLinks:
         if link is None:
             return
         facts = link.facts
+        if put.taken:
+            if self._state.mono() - link.since >= TAKEN_WITHIN_S:
+                self._refuse(link.wire, NameTaken(sfu=sfu))
+                self._state.directory.forget(sfu)
+            return
         if not put.accepted:
             ours = (facts.state.incarnation, facts.state.revision)
             if (put.incarnation, put.revision) < ours or put.incarnation > facts.state.incarnation:
@@ -147,7 +157,9 @@ class SfuLinks:
         try:
             check_protocol(hello.protocol)
             claims = verify(LinkClaims, hello.token, secret=state.config.secret, now_at=state.wall())
-            sfu_state = self._checked(claims.sfu, hello.state)
+            boot = hello.boot[:128]
+            sfu_state = self._checked(claims.sfu, boot, hello.state)
+            self._check_free(claims.sfu, boot)
         except BadInput as error:
             self._refuse(wire, error)
             return None
@@ -155,7 +167,7 @@ class SfuLinks:
             wire.end(CloseCode.TOO_FAST, "too many SFUs")
             return None
         older = self._links.get(claims.sfu)
-        link = self._links[claims.sfu] = SfuLink(LinkFacts(sfu=claims.sfu, state=sfu_state), wire, hello.boot[:128])
+        link = self._links[claims.sfu] = SfuLink(LinkFacts(sfu=claims.sfu, state=sfu_state), wire, boot)
         if older is not None:
             older.wire.end(CloseCode.REPLACED, "a newer link of this SFU took over")
         known = state.directory.state(claims.sfu)
@@ -167,14 +179,28 @@ class SfuLinks:
         self._hurry()
         return link
 
+    def _check_free(self, sfu: str, boot: str) -> None:
+        """Raise `NameTaken` when another process with this id is alive, here or at other routers.
+
+        A process that has died has lost its link, and one that hangs falls silent: neither keeps its successor out.
+        """
+        state, older = self._state, self._links.get(sfu)
+        now = state.mono()
+        if older is not None:
+            alive = older.boot if older.wire.alive and now - older.wire.heard < ALIVE_S else ""
+        else:
+            alive = state.directory.alive_elsewhere(sfu, now=now)
+        if alive and boot and alive != boot:
+            raise NameTaken(sfu=sfu)
+
     async def _hear(self, link: SfuLink, message: ToRouter) -> None:
         try:
             if isinstance(message, SfuReport | CordonReport | UncordonReport | TerminatingSfu):
-                self._apply(link, self._checked(link.facts.sfu, message.state))
+                self._apply(link, self._checked(link.facts.sfu, link.boot, message.state))
                 if not isinstance(message, SfuReport):
                     self._hurry()
             elif isinstance(message, Drained):
-                self._apply(link, self._checked(link.facts.sfu, message.state))
+                self._apply(link, self._checked(link.facts.sfu, link.boot, message.state))
                 self._drains.ended(msgspec.structs.replace(message.report, sfu=link.facts.sfu))
                 await self._unregister(link)
         except BadInput as error:
@@ -220,12 +246,12 @@ class SfuLinks:
             self._state.directory.unlink(sfu, now=self._state.mono())
             log.warning("[link] lost %s", fields(sfu=sfu))
 
-    def _checked(self, sfu: str, raw: msgspec.Raw) -> SfuState:
-        """The state in a message, if it is the link's own: who an SFU is comes from its token."""
+    def _checked(self, sfu: str, boot: str, raw: msgspec.Raw) -> SfuState:
+        """The state in a message, if it is the link's own: who an SFU is comes from its token and its `hello`."""
         new = unpack_state(raw)
         if new.sfu and sfu_id(new) != sfu:
             raise BadMessage(direction="sfu-to-router", detail="a state of another SFU")
-        return new if new.sfu else msgspec.structs.replace(new, sfu=sfu)
+        return msgspec.structs.replace(new, sfu=sfu, boot=boot)
 
     def _read(self, wire: WireConnection, frame: str | bytes) -> ToRouter | None:
         try:

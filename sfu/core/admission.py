@@ -39,7 +39,7 @@ class Admission:
 
 def admit(claims: SfuClaims, door: Door, *, known: SfuClaims | None, spent: bool = False) -> Admission:
     """Decide on a token that has been verified. `known` are the grants of the player's session here, if it has one;
-    `spent` says that the token has opened a session that is over."""
+    `spent` says that the token has opened a session before."""
     if claims.sfu != door.sfu:
         return _bad_token("the token is for another SFU")
     if spent:

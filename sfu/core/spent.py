@@ -1,4 +1,4 @@
-"""Tokens that have opened a session which is over: they open nothing again, though they have not expired yet."""
+"""Tokens that have opened a session: they open nothing again, though they have not expired yet."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import hashlib
 from collections import OrderedDict
 
 MAX_KEPT = 50_000
-"""At 60 s a token that is 800 ended sessions a second; beyond that the oldest are forgotten early."""
+"""At 120 s a token that is 400 sessions a second; beyond that the oldest are forgotten early."""
 
 
 class SpentTokens:
@@ -17,7 +17,7 @@ class SpentTokens:
         self._spent: OrderedDict[bytes, float] = OrderedDict()
 
     def spend(self, token: str, *, now: float) -> None:
-        """The session that this token opened is over."""
+        """The token has opened a session, or one that it opened is over."""
         self._spent[_digest(token)] = now + self._ttl_s
         while self._spent and (len(self._spent) > MAX_KEPT or next(iter(self._spent.values())) <= now):
             self._spent.popitem(last=False)

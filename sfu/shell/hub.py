@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable
 
 from sfu.core.admission import Admission, Door, admit
+from sfu.core.reentry import Reentries
 from sfu.core.room import SfuRoom
 from sfu.core.spent import SpentTokens
 from sfu.shell.parts import SfuParts
@@ -32,14 +34,18 @@ class Hub:
         self.publishing = publishing
         self.subscriptions = subscriptions
         self._parts = parts
-        self._spent = SpentTokens(ttl_s=SFU_TOKEN_TTL_S)
+        self._spent = SpentTokens(ttl_s=2 * SFU_TOKEN_TTL_S)  # the router's clock may be ahead of ours
+        self._reentries = Reentries()
         self._on_change = on_change
         self._on_left = on_left
 
     # --- coming ---
 
     def admit(self, claims: SfuClaims, token: str, *, status: SfuStatus) -> Admission:
-        """Would this token be let in?"""
+        """Would this token be let in? It opens one session once.
+
+        A client that knows no `reentry` may show the token again, for the same session, when its websocket is gone.
+        """
         known = self._parts.players.get(claims.player)
         room = self._parts.rooms.get(claims.room)
         door = Door(
@@ -49,7 +55,11 @@ class Hub:
             max_players=self._parts.config.max_players,
             carries_room=room is not None and not room.empty,
         )
-        return admit(claims, door, known=known.claims if known else None, spent=token in self._spent)
+        return admit(claims, door, known=known.claims if known else None, spent=self._is_spent(token, known))
+
+    def _is_spent(self, token: str, known: Player | None) -> bool:
+        lost = known is not None and known.outbox is None and token in known.tokens
+        return token in self._spent and not lost
 
     def enter(self, claims: SfuClaims, token: str, outbox: Sender) -> Player:
         """Open a session, or give a known one new grants and this websocket; the older one is closed with `4001`."""
@@ -62,13 +72,32 @@ class Hub:
             self._parts.emptied.clear()
         if token not in player.tokens:
             player.tokens = [*player.tokens[-7:], token]
+        self._spent.spend(token, now=self._parts.clock())
         player.claims = claims
+        self.take(player, outbox)
+        return player
+
+    def take(self, player: Player, outbox: Sender) -> None:
+        """Give a session this websocket; the older one is closed with `4001`."""
         if player.outbox is not None and player.outbox is not outbox:
             player.outbox.close(CloseCode.REPLACED, "another websocket of this session")
         player.outbox = outbox
         player.life.websocket_lost_at = None
         self._on_change()
-        return player
+
+    def new_reentry(self, player: Player) -> str:
+        """A token for `entered`."""
+        token = secrets.token_urlsafe(24)
+        self._reentries.renew(player.id, token)
+        return token
+
+    def heard(self, player: Player) -> None:
+        """The player has spoken: it has its last `entered`, so the re-entry token before that is over."""
+        self._reentries.confirm(player.id)
+
+    def coming_back(self, reentry: str) -> Player | None:
+        """The session that a re-entry token opens."""
+        return self._parts.players.get(self._reentries.session(reentry) or "")
 
     def say_again(self, player: Player) -> None:
         """What a player may have missed while it had no websocket. Call it after `entered` was sent."""
@@ -110,6 +139,7 @@ class Hub:
         player.room.leave(player.id)
         if player.room.empty:
             self._parts.rooms.pop(player.room.name, None)
+        self._reentries.end(player.id)
         for token in player.tokens:
             self._spent.spend(token, now=self._parts.clock())
         self._parts.metrics.ended.labels(reason).inc()

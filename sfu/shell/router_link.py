@@ -28,6 +28,8 @@ SEND_TIMEOUT_S = 5.0
 MAX_QUEUED = 64
 """Messages waiting for one router; reports replace each other, so only changes of status can pile up."""
 MAX_FRAME = 64 * 1024
+REFUSALS: dict[int, str] = {CloseCode.WRONG_PROTOCOL: "wrong-protocol", CloseCode.NAME_TAKEN: "name-taken"}
+"""Close codes of a router that will not have this SFU, and how each is counted."""
 
 log = logging.getLogger("sfu.link")
 
@@ -104,9 +106,10 @@ class RouterLink:
 
     def _closed(self, url: str, closed: ConnectionClosed) -> None:
         end = closed.rcvd
-        if end is not None and end.code == CloseCode.WRONG_PROTOCOL:
-            self._links.refused_at[url] = time.monotonic()
-            self._links.metrics.trouble.labels("wrong-protocol").inc()
+        if end is not None and end.code in REFUSALS:
+            if end.code == CloseCode.WRONG_PROTOCOL:
+                self._links.refused_at[url] = time.monotonic()
+            self._links.metrics.trouble.labels(REFUSALS[end.code]).inc()
             self._links.once.warning(f"link {url}", f"router refused this SFU: {end.reason}")
         else:
             self._links.once.warning(f"link {url}", f"router link broke: {str(closed)[:200]}")

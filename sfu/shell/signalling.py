@@ -21,7 +21,7 @@ from sfu.shell.player import Player
 from sfu.shell.reporting import Reporting
 from shared.errors import BadMessage, BadToken, Refused, SluiceError, UnknownMessage
 from shared.logs import OncePerMinute
-from shared.messages.codes import CloseCode
+from shared.messages.codes import CloseCode, Refusal
 from shared.messages.media import (
     Enter,
     Entered,
@@ -36,7 +36,7 @@ from shared.messages.media import (
 )
 from shared.messages.player import Failed, Ping, Pong
 from shared.rate import TokenBucket
-from shared.records import status_of
+from shared.records import SfuStatus, status_of
 from shared.tokens import SfuClaims, verify
 
 MAX_FRAME = 256 * 1024
@@ -161,6 +161,8 @@ class Signalling:
 
         A refusal closes the websocket, unless it has a session already: that one goes on with the grants it has.
         """
+        if message.reentry and player is None:
+            return self._come_back(message.reentry, outbox)
         try:
             claims = verify(SfuClaims, message.token, secret=self._parts.config.secret, now_at=time.time())
             if player is not None and claims.player != player.id:
@@ -176,11 +178,38 @@ class Signalling:
             failed = Failed(code=admission.code, message=admission.reason)
             return self._refuse(outbox, player, failed, admission.close)
         entered = self._hub.enter(claims, message.token, outbox)
-        status = state.status or "ONLINE"
-        outbox.send(Entered(sfu=state.sfu, incarnation=state.incarnation, revision=state.revision, status=status))
+        self._tell_entered(entered, outbox)
         if player is None:
             self._hub.say_again(entered)
         return entered
+
+    def _come_back(self, reentry: str, outbox: PlayerOutbox) -> Player | None:
+        """A session that lives here continues on another websocket, whatever its tokens' age (docs/protocol.md)."""
+        player = self._hub.coming_back(reentry)
+        if player is None:
+            self._parts.trouble("bad-reentry")
+            failed = Failed(code="bad-token", message="no session lives here that this opens: enter with a new token")
+            return self._refuse(outbox, None, failed, CloseCode.BAD_TOKEN)
+        if status_of(self._reports.state) is SfuStatus.TERMINATING:
+            self._parts.trouble(Refusal.SFU_TERMINATING)
+            failed = Failed(code=Refusal.SFU_TERMINATING, message="terminating")
+            return self._refuse(outbox, None, failed, CloseCode.REFUSED)
+        self._hub.take(player, outbox)
+        self._tell_entered(player, outbox)
+        self._hub.say_again(player)
+        return player
+
+    def _tell_entered(self, player: Player, outbox: PlayerOutbox) -> None:
+        state = self._reports.state
+        outbox.send(
+            Entered(
+                sfu=state.sfu,
+                incarnation=state.incarnation,
+                revision=state.revision,
+                status=state.status or "ONLINE",
+                reentry=self._hub.new_reentry(player),
+            )
+        )
 
     @staticmethod
     def _refuse(outbox: PlayerOutbox, player: Player | None, failed: Failed, code: CloseCode) -> Player | None:
@@ -194,6 +223,7 @@ class Signalling:
         hub, now = self._hub, self._parts.clock()
         if player.outbox is not outbox:
             return  # another websocket has taken the session; this one is closing
+        hub.heard(player)
         try:
             match message:
                 case Ping():

@@ -30,6 +30,8 @@ class CloseCode(IntEnum):
     """Nothing was heard from the peer for too long."""
     WRONG_PROTOCOL = 4014
     """The router speaks no version of the protocol that the SFU speaks; the reason names both."""
+    NAME_TAKEN = 4015
+    """Another SFU process with the same id is alive; the reason names the id. Give each an id of its own."""
 
 
 class Refusal(StrEnum):

@@ -11,10 +11,13 @@ from shared.records import Int
 
 
 class Enter(Message, frozen=True, kw_only=True):
-    """Open the session with the token that the router issued for this SFU. Sent again on an open session, with another
-    token of the same player and SFU, it replaces the grants: a subscribe-only visit becomes the player's home."""
+    """Open the session with the token that the router issued for this SFU, or come back to it with the `reentry` of the
+    last `entered`. Sent again on an open session, with another token of the same player and SFU, it replaces the
+    grants: a subscribe-only visit becomes the player's home."""
 
-    token: str
+    token: str = ""
+    reentry: str = ""
+    """Goes before `token`: opens the session that lives here on this websocket, with the grants that it has."""
 
 
 class TrackOffer(Message, frozen=True, kw_only=True):
@@ -76,6 +79,9 @@ class Entered(Message, frozen=True, kw_only=True):
     incarnation: Int = 0
     revision: Int = 0
     status: str = "ONLINE"
+    reentry: str = ""
+    """Opens the session again on a new websocket while it lives; each `entered` brings another. Empty from an older
+    SFU, where the token does so for its 60 s."""
 
 
 class PublishAnswer(Message, frozen=True, kw_only=True):

@@ -25,6 +25,8 @@ class PutSfu:
     """The incarnation that is stored now; after a refusal the floor above which the SFU must raise its own."""
     revision: int = 0
     """The revision that is stored now."""
+    taken: bool = False
+    """Refused because another process with this id wrote its state a moment ago."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,10 @@ from typing import Any, TypeVar
 
 from redis.exceptions import (
     AuthenticationError,
+    BusyLoadingError,
+    MasterDownError,
     NoScriptError,
+    ReadOnlyError,
     RedisClusterException,
     RedisError,
     ResponseError,
@@ -22,7 +25,7 @@ from shared.errors import BadRecord, StoreUnavailable
 from shared.keys import Keys
 from shared.logs import OncePerMinute
 from shared.records import Record, read_record
-from shared.store.connect import TIMEOUT_S, connect
+from shared.store.connect import TIMEOUT_S, connect, drop_idle
 from shared.store.scripts import script
 
 R = TypeVar("R", bound=Record)
@@ -32,6 +35,11 @@ MAX_IN_FLIGHT = 32
 """Calls at a time, and so connections: a burst waits here rather than at Redis."""
 
 log = logging.getLogger("store")
+
+
+DEMOTED = (ReadOnlyError, MasterDownError, BusyLoadingError)
+"""Answers of a server that was the master and is a replica, or is not ready: its connections stay open for ever, and
+the master is elsewhere, perhaps behind the same address."""
 
 
 class WrongType(StoreUnavailable):
@@ -50,7 +58,7 @@ class Calls:
         self.url = url
         self.timeout_s = timeout_s
         self.counts: Counter[str] = Counter()
-        """What went wrong so far, by kind: `bad-record`, `bad-hint`, `unavailable`, `resubscribed`."""
+        """What went wrong so far, by kind: `bad-record`, `bad-hint`, `unavailable`, `resubscribed`, `demoted`."""
         self._client = connect(url, timeout_s=timeout_s)
         self._rng = rng or random.Random()
         self._slots = asyncio.Semaphore(MAX_IN_FLIGHT)
@@ -85,15 +93,28 @@ class Calls:
             if "WRONGTYPE" in str(error):
                 self._note_bad(BadRecord(key=operation, detail="a key holds another type of value"))
                 raise WrongType(operation=operation, detail="a key holds another type of value") from error
+            await self._leave_if_demoted(error)
             raise self._unavailable(operation, error) from error
         # uvloop answers a write on a transport that has just been closed with RuntimeError.
         except (RedisError, RedisClusterException, OSError, TimeoutError, EOFError, RuntimeError) as error:
+            await self._leave_if_demoted(error)
             raise self._unavailable(operation, error) from error
         self._healthy = True
         # The client's own look for stale data runs under a zero time-out, which can eat a cancellation of ours.
         if (task := asyncio.current_task()) is not None and task.cancelling():
             raise asyncio.CancelledError
         return answer
+
+    async def _leave_if_demoted(self, error: Exception) -> None:
+        """What answers is no master now: ask the address, or Sentinel, again where the master is."""
+        if not isinstance(error, DEMOTED) and "READONLY" not in str(error):
+            return
+        try:
+            async with asyncio.timeout(self.timeout_s):
+                await drop_idle(self._client)
+        except (RedisError, OSError, TimeoutError, RuntimeError) as error:
+            self._limited.warning("store-drop", f"connections to Redis could not be closed: {error}")
+        self.counts["demoted"] += 1
 
     def _unavailable(self, operation: str, error: Exception) -> StoreUnavailable:
         self._healthy = False

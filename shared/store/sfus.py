@@ -13,6 +13,9 @@ from shared.store.calls import Calls, WrongType, text
 STAMPS_TTL_S = EXIT_TTL_S
 """Stamps outlive the record: an SFU that had lost its routers is not taken for one started after an exit order."""
 
+OWNER_ALIVE_S = 3.0
+"""Another process with this id is refused for so long after the owner's last write; routers write each second."""
+
 _DRAINING = {
     SfuStatus.ONLINE: "0",
     SfuStatus.CORDONED: "1",
@@ -25,7 +28,8 @@ class Sfus(Calls):
     """Reads and writes of SFU states."""
 
     async def put_sfu(self, state: SfuState) -> PutSfu:
-        """Write a state unless a newer one is known; equal is written again and renews its lifetime."""
+        """Write a state unless a newer one is known, or one of another process with this id that is alive; an equal one
+        is written again and renews its lifetime."""
         sfu = sfu_id(state)
         since_at = state.drain.since_at if state.drain else None
         answer = await self._run(
@@ -40,9 +44,12 @@ class Sfus(Calls):
             _stamp(since_at),
             SFU_TTL_S,
             STAMPS_TTL_S,
+            state.boot,
+            OWNER_ALIVE_S,
         )
-        accepted, started_at, cordoned_at, incarnation, revision = answer
-        return PutSfu(bool(accepted), _at(started_at), _at(cordoned_at), int(incarnation), int(revision))
+        accepted, started_at, cordoned_at, incarnation, revision, taken = answer
+        stamps = (_at(started_at), _at(cordoned_at), int(incarnation), int(revision))
+        return PutSfu(bool(accepted), *stamps, bool(taken))
 
     async def read_sfus(self) -> list[SfuState]:
         """All SFUs that some router has written within `SFU_TTL_S`, with what Redis' clock says of them filled in."""

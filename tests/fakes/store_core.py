@@ -39,7 +39,7 @@ from shared.records import (
     write_record,
 )
 from shared.store import EnteredRoom, HeardRouter, HeardSfu, PutSfu, RoomRecord, Scaling, Wake
-from shared.store.sfus import STAMPS_TTL_S, fill_stamps
+from shared.store.sfus import OWNER_ALIVE_S, STAMPS_TTL_S, fill_stamps
 from tests.fakes.placements_core import PlacementsCore
 
 R = TypeVar("R", bound=Record)
@@ -64,6 +64,7 @@ class Stamps:
     cordoned_at: float | None = None
     heard_at: float | None = None
     removed: int | None = None
+    boot: str = ""
 
 
 @dataclass(slots=True)
@@ -148,6 +149,8 @@ class StoreCore:
         incarnation, revision = max(0, state.incarnation), max(0, state.revision)
         old = self.stamps.get(sfu)
         if old is not None:
+            if old.boot and state.boot not in ("", old.boot) and now - (old.heard_at or 0.0) < OWNER_ALIVE_S:
+                return PutSfu(False, old.started_at, old.cordoned_at, old.incarnation, old.revision, taken=True)
             removed = old.removed is not None and incarnation <= old.removed
             if removed or (incarnation, revision) < (old.incarnation, old.revision):
                 return PutSfu(False, old.started_at, old.cordoned_at, old.incarnation, old.revision)
@@ -165,7 +168,9 @@ class StoreCore:
         self.sfus[sfu] = Kept(write_record(state), now + SFU_TTL_S)
         news = same is None or incarnation == 0 or same.revision != revision or same.heard_at is None
         heard_at = now if same is None or news else same.heard_at
-        self.stamps[sfu] = Stamps(incarnation, now + STAMPS_TTL_S, revision, started_at, cordoned_at, heard_at)
+        self.stamps[sfu] = Stamps(
+            incarnation, now + STAMPS_TTL_S, revision, started_at, cordoned_at, heard_at, boot=state.boot
+        )
         return PutSfu(True, started_at, cordoned_at, incarnation, revision)
 
     def read_sfus(self) -> list[SfuState]:

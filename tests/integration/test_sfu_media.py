@@ -137,6 +137,33 @@ async def test_a_lost_websocket_comes_back_to_the_same_session_while_media_goes_
     assert len(bob.of(SubscribeOffer)) == offers, "everything was answered; there is nothing to offer again"
 
 
+async def test_a_session_comes_back_after_its_token_has_expired(join: Join) -> None:
+    alice = join("alice")
+    token = media_token(alice.name, ttl_s=2.0)
+    entered = await alice.enter(token)
+    assert entered.reentry
+    await alice.publish(audio="late")
+    await alice.send_until(lambda: bool(alice.of(PublicationFlowing)), kind="audio")
+    over = asyncio.get_running_loop().time() + 3.0
+    await alice.send_until(lambda: asyncio.get_running_loop().time() > over, kind="audio")
+    await alice.drop_websocket()
+    await alice.open()
+    await alice.say(Enter(token=token, reentry=entered.reentry))
+    await until(lambda: len(alice.of(Entered)) == 2 and len(alice.of(PublicationFlowing)) == 2)
+    assert alice.of(Entered)[1].reentry not in ("", entered.reentry)
+
+
+async def test_a_token_that_was_used_takes_no_living_session_over(join: Join) -> None:
+    alice, thief = join("alice"), join("thief")
+    token = media_token(alice.name)
+    await alice.enter(token)
+    await thief.open()
+    await thief.say(Enter(token=token))
+    assert await thief.wait_closed() == CloseCode.BAD_TOKEN
+    await alice.say(Ping(n=9))
+    assert (await alice.wait(Pong)).n == 9
+
+
 async def test_a_session_without_websocket_and_media_ends(sfu: SfuProcess, join: Join) -> None:
     ghost = join("ghost")
     await ghost.enter()

@@ -42,7 +42,11 @@ class Mutant:
     tests: tuple[str, ...]
 
 
-STATE_FIRST = ("tests/router/core/test_directory.py", "tests/router/test_state_first.py")
+STATE_FIRST = (
+    "tests/router/core/test_directory.py",
+    "tests/router/core/test_claims.py",
+    "tests/router/test_state_first.py",
+)
 DRAIN = ("tests/sfu/core/drain/test_machine.py", "tests/sfu/core/drain/test_leased_cordon.py")
 AUTOSCALER = ("tests/control/core/test_unknown.py", "tests/control/core/test_victim.py")
 LEASES = ("tests/shared/test_store_scaling.py",)
@@ -63,9 +67,9 @@ MUTANTS = [
     ),
     Mutant(
         "a router that lags behind believes the player about the cordon",
-        "router/core/directory.py",
-        "if entry.claim is not None:\n            return NotPlaceable.TREATED_AS_CORDONED",
-        "if entry.claim is not None and entry.linked:\n            return NotPlaceable.TREATED_AS_CORDONED",
+        "router/core/claims.py",
+        "if version <= (0, 0) or not self._holds(sfu, version, now=now):",
+        "if version <= (0, 0) or self._directory.state(sfu):",
         STATE_FIRST,
     ),
     Mutant(

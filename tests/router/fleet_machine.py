@@ -2,7 +2,8 @@
 
 It drives the router's real core (directory, assigner, rooms, teller) and the store's rules in memory. The oracle is the
 SFUs' own history: an assignment names the state it was based on, and that state must be newer than any cordon which a
-player has heard of from that router, and must say ONLINE (invariant 1, D4).
+player has heard of from that router, and must say ONLINE (invariant 1, D4). What a player heard elsewhere binds its
+router for the player's room, as far as the SFU can have come since, and never about the last SFU that takes work.
 """
 
 from __future__ import annotations
@@ -79,6 +80,8 @@ class Node:
         """What this router would write to the store: what its links said last."""
         self.told: dict[str, Version] = {}
         """The newest cordon that any player heard of from this router."""
+        self.claimed: dict[tuple[str, str], Version] = {}
+        """(Room, SFU): the newest cordon that a player of the room has named here."""
         self.waiting: dict[int, tuple[Player, PlacementPlan]] = {}
         self.asked = 0
 
@@ -341,8 +344,12 @@ class FleetMachine(RuleBasedStateMachine):
         had = stands or (room.placement.sfu if room.placement else "")
         plan = node.assigner.plan(ask, room_had=had, now=self.now, rng=self.rng)
         if ask.leave:
-            # A lagging router treats the SFU as cordoned from now on, as if it had told this itself.
-            node.told[ask.leave] = max(ask.leave_version, node.told.get(ask.leave, (0, 0)))
+            # A lagging router treats the SFU as cordoned for this room from now on, as if it had told this itself.
+            claim = (player.room, ask.leave)
+            node.claimed[claim] = max(ask.leave_version, node.claimed.get(claim, (0, 0)))
+        if plan.claims_ignored:
+            takers = [s for s in SFUS if node.directory.refusal(s, now=self.now) is None]
+            assert all(self._claimed(node, player.room, s) for s in takers), "told of another SFU that takes work"
         if not plan.eligible:
             return
         node.asked += 1
@@ -384,8 +391,16 @@ class FleetMachine(RuleBasedStateMachine):
         assert self.history[sfu][version] is SfuStatus.ONLINE, "assigned by a state that did not say ONLINE"
         told = node.told.get(sfu, (0, 0))
         assert version > told, f"{node.name} told players of {sfu} cordoned at {told}, then assigned it by {version}"
+        if not plan.claims_ignored:
+            assert not self._claimed(node, player.room, sfu), f"{node.name} was told by the room that {sfu} is cordoned"
         if plan.ask.leave == sfu:
             assert version[0] > plan.ask.leave_version[0], "given back the SFU it leaves"
+
+    @staticmethod
+    def _claimed(node: Node, room: str, sfu: str) -> bool:
+        """A player of the room has named a cordon of this run of the SFU that the router has not got to yet."""
+        claimed, state = node.claimed.get((room, sfu), (0, 0)), node.directory.state(sfu)
+        return state is not None and claimed[0] == state.incarnation and claimed[1] > state.revision
 
     # --- after every step, on every router ---
 
@@ -397,3 +412,14 @@ class FleetMachine(RuleBasedStateMachine):
                     state = node.directory.state(sfu)
                     assert state is not None
                     assert version_of(state) > told, f"{node.name} told {sfu} cordoned at {told} but would place there"
+
+    @invariant()
+    def claimed_is_excluded_for_the_room(self) -> None:
+        for node in self.nodes.values():
+            for room, sfu in node.claimed:
+                if self._claimed(node, room, sfu):
+                    plan = node.assigner.plan(Ask(room=room), room_had=sfu, now=self.now, rng=self.rng)
+                    offered = {*plan.eligible, *((plan.keep.sfu,) if plan.keep else ())}
+                    assert plan.claims_ignored or sfu not in offered, (
+                        f"{node.name} was told of {sfu}, would place there"
+                    )

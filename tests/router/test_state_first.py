@@ -10,10 +10,11 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from router.core.assignment import Assigner
+from router.core.claims import Claims
 from router.core.directory import Directory
 from router.core.facts import Fact
 from router.core.plan import PlacementPlan
-from router.core.selector import PlacementDecision
+from router.core.selector import NodeSelector, PlacementDecision
 from shared.placing import PlacedRoom, Version
 from shared.records import SfuState
 from tests.budget import examples
@@ -70,11 +71,19 @@ class LastArrivalWins(Directory):
         return super().hear(state, now=now, direct=direct)
 
 
-class DeafToPlayers(Directory):
+class Deaf(Claims):
     """Does not heed the version that a player names when it asks to leave."""
 
-    def claim(self, sfu: str, version: Version) -> None:
+    def heed(self, room: str, sfu: str, version: Version, *, now: float) -> None:
         return None
+
+
+class DeafToPlayers(Assigner):
+    """Does not believe players that know more than its router."""
+
+    def __init__(self, directory: Directory, selector: NodeSelector) -> None:
+        super().__init__(directory, selector)
+        self.claims = Deaf(directory)
 
 
 class NoSecondLook(Assigner):
@@ -93,7 +102,7 @@ class NoSecondLook(Assigner):
     [
         {"directory_class": TellFirst},
         {"directory_class": LastArrivalWins},
-        {"directory_class": DeafToPlayers},
+        {"assigner_class": DeafToPlayers},
         {"assigner_class": NoSecondLook},
     ],
     ids=lambda parts: next(iter(parts.values())).__name__,

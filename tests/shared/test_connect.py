@@ -64,6 +64,45 @@ async def test_a_cluster_and_a_plain_client_to_listen_there() -> None:
     await client.aclose()
 
 
+def test_sentinel_over_tls_with_a_password_of_its_own() -> None:
+    client = connect(
+        "rediss+sentinel://:of-redis@h1,h2/m?sentinel_password=of%20sentinel&ssl_ca_certs=/ca.pem&ssl_cert_reqs=none"
+        "&ssl_check_hostname=no"
+    )
+    assert isinstance(client, Redis)
+    pool = client.connection_pool
+    assert isinstance(pool, SentinelConnectionPool)
+    assert pool.connection_class.__name__ == "SentinelManagedSSLConnection"
+    for found, password in (
+        (pool.connection_kwargs, "of-redis"),
+        (pool.sentinel_manager.sentinels[0].connection_pool.connection_kwargs, "of sentinel"),
+    ):
+        assert (found["password"], found["ssl_ca_certs"], found["ssl_cert_reqs"]) == (password, "/ca.pem", "none")
+        assert found["ssl_check_hostname"] is False
+    asked = pool.sentinel_manager.sentinels[0].connection_pool
+    assert asked.connection_class.__name__ == "SSLConnection"
+
+
+def test_a_sentinel_is_asked_without_a_password_unless_one_is_named() -> None:
+    client = connect("redis+sentinel://bob:secret@h1/m")
+    assert isinstance(client, Redis)
+    pool = client.connection_pool
+    assert isinstance(pool, SentinelConnectionPool)
+    assert pool.sentinel_manager.sentinels[0].connection_pool.connection_kwargs.get("password") is None
+
+
+async def test_a_cluster_over_tls() -> None:
+    url = "rediss+cluster://:secret@host:7001?ssl_ca_certs=/ca.pem"
+    client = connect(url)
+    assert isinstance(client, RedisCluster)
+    assert client.connection_kwargs["ssl_ca_certs"] == "/ca.pem"
+    assert client.nodes_manager.connection_kwargs["connection_class"].__name__ == "SSLConnection"
+    listening = connect_subscriber(url)
+    assert isinstance(listening, Redis)
+    assert listening.connection_pool.connection_class.__name__ == "SSLConnection"
+    await client.aclose()
+
+
 @pytest.mark.parametrize("url", ["redis://host", "rediss://host", "unix:///x", "redis+sentinel://h/m"])
 def test_every_client_is_bounded_in_time(url: str) -> None:
     found = options(url)
@@ -92,6 +131,9 @@ def test_a_subscriber_never_reconnects_behind_our_back(url: str) -> None:
         "redis://[::1",
         "redis://host/0?socket_timeout=soon",
         "redis://host/0?unheard_of=1",
+        "redis+cluster://host?unheard_of=1",
+        "redis+sentinel://host/m?ssl_ca_certs=/without-tls",
+        "rediss+sentinel://host/m?ssl_cert_reqs=perhaps",
         "unix://",
         "redis+sentinel://h1:26379",
         "redis+sentinel://h1:26379/",

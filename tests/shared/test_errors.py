@@ -15,6 +15,7 @@ from shared.errors import (
     BadSetting,
     BadToken,
     Fenced,
+    NameTaken,
     NoPort,
     Refused,
     SluiceError,
@@ -27,6 +28,7 @@ EXAMPLES: list[SluiceError] = [
     BadMessage(direction="player-to-router", detail="no tag"),
     UnknownMessage(direction="player-to-router", tag="teleport"),
     WrongProtocol(theirs=3, oldest=1, newest=2),
+    NameTaken(sfu="sfu-1"),
     BadToken(reason="expired"),
     BadRecord(key="{f}:sfu:a", detail="no address"),
     BadSdp(detail="no fingerprint"),
@@ -55,6 +57,7 @@ def test_codes_are_stable_words() -> None:
         "BadMessage": "bad-message",
         "UnknownMessage": "unknown-message",
         "WrongProtocol": "wrong-protocol",
+        "NameTaken": "name-taken",
         "BadToken": "bad-token",
         "BadRecord": "bad-record",
         "BadSdp": "bad-sdp",
@@ -71,7 +74,17 @@ def test_codes_are_stable_words() -> None:
 
 def test_what_peers_send_is_bad_input_and_an_outage_is_not() -> None:
     bad = {type(error) for error in EXAMPLES if isinstance(error, BadInput)}
-    assert bad == {BadMessage, UnknownMessage, WrongProtocol, BadToken, BadRecord, BadSdp, BadPacket, BadSetting}
+    assert bad == {
+        BadMessage,
+        UnknownMessage,
+        NameTaken,
+        WrongProtocol,
+        BadToken,
+        BadRecord,
+        BadSdp,
+        BadPacket,
+        BadSetting,
+    }
 
 
 def test_the_last_line_of_a_server_that_failed_is_in_its_sentence() -> None:

@@ -112,6 +112,32 @@ async def test_an_equal_or_newer_state_is_written(world: World, old: tuple[int, 
     assert [(s.incarnation, s.revision, s.load) for s in await world.store.read_sfus()] == [(*new, 0.9)]
 
 
+async def test_another_process_with_the_same_id_is_refused_while_the_first_writes_news(world: World) -> None:
+    await world.store.put_sfu(state(1, 1, boot="first"))
+    put = await world.other.put_sfu(state(2, 1, boot="second"))
+    assert (put.accepted, put.taken, put.incarnation) == (False, True, 1)
+    assert [read.boot for read in await world.store.read_sfus()] == ["first"]
+    assert (await world.store.put_sfu(state(1, 2, boot="first"))).accepted
+    assert (await world.other.put_sfu(state(2, 1))).accepted, "an older router says nothing of boots"
+    assert (await world.other.put_sfu(state(2, 2, boot="second"))).accepted
+
+
+async def test_the_last_word_of_a_dead_process_said_again_keeps_no_other_out(world: World) -> None:
+    await world.store.put_sfu(state(1, 1, boot="first"))
+    await world.store.remove_sfu("other", 1)
+    if hasattr(world, "at"):
+        world.at += 2.0
+        await world.store.put_sfu(state(1, 1, boot="first"))
+        world.at += 1.0
+        assert (await world.other.put_sfu(state(2, 1, boot="second"))).accepted
+
+
+async def test_an_sfu_that_said_goodbye_leaves_its_id_to_the_next_process(world: World) -> None:
+    await world.store.put_sfu(state(1, 1, boot="first"))
+    await world.store.remove_sfu("sfu-1", 1)
+    assert (await world.other.put_sfu(state(2, 1, boot="second"))).accepted
+
+
 async def test_started_at_stays_for_one_incarnation_and_is_new_for_the_next(world: World) -> None:
     first = await world.store.put_sfu(state(1, 1))
     again = await world.store.put_sfu(state(1, 2))

@@ -161,3 +161,22 @@ def test_a_short_secret_is_a_bad_setting_that_names_the_fix() -> None:
     assert check_secret("x" * 32) == "x" * 32
     with pytest.raises(BadSetting, match="SLUICE_SECRET"):
         check_secret("x" * 31)
+
+
+@pytest.mark.parametrize(
+    ("ahead_s", "good"), [(-60.0, True), (0.0, True), (10.0, True), (11.0, False), (86_400.0, False)]
+)
+def test_a_token_that_begins_in_the_future_is_refused_and_the_clock_is_named(ahead_s: float, good: bool) -> None:
+    body = {"room": "r", "identity": "i", "aud": "sluice-player", "exp": 10**10, "nbf": 1_000_000.0 + ahead_s}
+    token = jwt.encode(body, SECRET, algorithm="HS256")
+    if good:
+        assert verify(PlayerClaims, token, secret=SECRET, now_at=1_000_000.0).room == "r"
+        return
+    with pytest.raises(BadToken, match=f"{ahead_s:.0f} s ahead of the clock of this host") as refused:
+        verify(PlayerClaims, token, secret=SECRET, now_at=1_000_000.0)
+    assert refused.value.reason == "not-yet"
+
+
+def test_two_sfu_tokens_of_one_second_are_not_the_same() -> None:
+    claims = SfuClaims(sfu="s", room="r", player="p", identity="i")
+    assert issue(claims, secret=SECRET, now_at=1.0, ttl_s=60) != issue(claims, secret=SECRET, now_at=1.0, ttl_s=60)

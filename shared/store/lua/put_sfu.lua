@@ -1,7 +1,9 @@
 -- Writes an SFU's state unless a newer one is known (invariant 2), and stamps it by this server's clock.
 -- KEYS: record, stamps, index. ARGV: id, SfuState as JSON, incarnation, revision, draining (1, 0 or ? for a status of a
--- newer version), started_at and cordoned_at as the state says them (or empty), record TTL [s], stamps TTL [s].
--- Returns accepted (1 or 0), started_at, cordoned_at (or empty), and the incarnation and revision that stand.
+-- newer version), started_at and cordoned_at as the state says them (or empty), record TTL [s], stamps TTL [s], boot of
+-- the process (or empty), and for how long after its last write another process with this id is refused [s].
+-- Returns accepted (1 or 0), started_at, cordoned_at (or empty), the incarnation and revision that stand, and taken (1:
+-- another process has the id; or 0).
 local id, json, incarnation, revision, draining = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 
 -- Versions are decimal text: exact at any size, where Lua's numbers end at 2^53.
@@ -13,14 +15,19 @@ local function above(a, b)
   return a > b
 end
 
-local stamps = redis.call('HMGET', KEYS[2], 'incarnation', 'revision', 'started_at', 'cordoned_at', 'removed', 'heard_at')
+local stamps = redis.call('HMGET', KEYS[2], 'incarnation', 'revision', 'started_at', 'cordoned_at', 'removed', 'heard_at',
+  'boot')
 local known, known_revision = decimal(stamps[1]), decimal(stamps[2])
+local now = now_at()
+local owner = stamps[7] or ''
+if ARGV[10] ~= '' and owner ~= '' and owner ~= ARGV[10] and now - (stamps[6] or 0) < tonumber(ARGV[11]) then
+  return { 0, stamps[3] or '', stamps[4] or '', known, known_revision, 1 }
+end
 local removed = stamps[5] and not above(incarnation, decimal(stamps[5]))
 if removed or above(known, incarnation) or (known == incarnation and above(known_revision, revision)) then
-  return { 0, stamps[3] or '', stamps[4] or '', known, known_revision }
+  return { 0, stamps[3] or '', stamps[4] or '', known, known_revision, 0 }
 end
 
-local now = now_at()
 local function not_after_now(at)
   if at == '' or tonumber(at) > tonumber(now) then return now end
   return at
@@ -42,7 +49,7 @@ redis.call('SET', KEYS[1], json, 'EX', ARGV[8])
 redis.call('SADD', KEYS[3], id)
 redis.call('DEL', KEYS[2])
 redis.call('HSET', KEYS[2], 'incarnation', incarnation, 'revision', revision, 'started_at', started,
-  'heard_at', heard)
+  'heard_at', heard, 'boot', ARGV[10])
 if cordoned ~= '' then redis.call('HSET', KEYS[2], 'cordoned_at', cordoned) end
 redis.call('EXPIRE', KEYS[2], ARGV[9])
-return { 1, started, cordoned, incarnation, revision }
+return { 1, started, cordoned, incarnation, revision, 0 }

@@ -182,79 +182,29 @@ def test_while_redis_is_away_a_linked_sfu_ages_as_ever_and_is_lost_later(it: Dir
     assert kinds(it.tick(now=16.0)) == [Gone]
 
 
-def test_a_claim_holds_until_the_sfu_has_caught_up(it: Directory) -> None:
-    it.claim("s", (1, 9))
-    assert it.refusal("s", now=0.0) is NotPlaceable.TREATED_AS_CORDONED
-    it.hear(state(8), now=0.0)
-    assert it.refusal("s", now=0.0) is NotPlaceable.TREATED_AS_CORDONED
+# --- two processes with one id ---
+
+
+def test_a_process_is_alive_elsewhere_while_its_revision_advances_and_no_link_broke_here() -> None:
+    it = Directory()
+    boot = {"boot": "first"}
+    it.hear(msgspec.structs.replace(state(1), **boot), now=0.0, direct=False)
+    assert it.alive_elsewhere("s", now=0.0) == "", "it may be a dead one's record"
+    it.hear(msgspec.structs.replace(state(2), **boot), now=1.0, direct=False)
+    assert it.alive_elsewhere("s", now=1.0 + module.ALIVE_S - 0.1) == "first"
+    assert it.alive_elsewhere("s", now=1.0 + module.ALIVE_S) == ""
+    it.link("s", now=1.0)
+    assert it.alive_elsewhere("s", now=1.0) == "", "it is here"
+    it.unlink("s", now=1.5)
+    assert it.alive_elsewhere("s", now=1.5) == "", "its link broke and no other router has heard of it since"
+
+
+def test_after_the_wrong_process_was_sent_away_an_older_state_counts(it: Directory) -> None:
     it.hear(state(9), now=0.0)
-    assert it.refusal("s", now=0.0) is None
-
-
-def test_a_claim_about_an_sfu_that_is_not_known_yet_counts_when_redis_shows_an_older_state() -> None:
-    it = Directory()
-    it.claim("s", (1, 9))
-    it.claim("s", (1, 7))
-    it.read_back([state(8)], now=0.5)
-    assert it.refusal("s", now=0.5) is NotPlaceable.TREATED_AS_CORDONED
-    it.read_back([state(9)], now=1.0)
-    assert it.refusal("s", now=1.0) is None, "it has caught up, and was online again by then"
-
-
-def test_a_claim_outlives_an_entry_that_was_lost(it: Directory) -> None:
-    it.claim("s", (1, 9))
-    it.unlink("s", now=1.0)
-    assert it.tick(now=1.0 + module.LOST_AFTER_S)
-    it.hear(state(8), now=5.0, direct=False)
-    assert it.refusal("s", now=5.0) is NotPlaceable.TREATED_AS_CORDONED
-
-
-def test_an_sfu_that_is_lost_and_back_ends_no_term_of_a_false_claim(it: Directory) -> None:
-    it.claim("s", (1 << 50, 1))
-    it.unlink("s", now=1.0)
-    assert it.tick(now=1.0 + module.LOST_AFTER_S)
-    it.hear(state(module.MAX_LAG_REVISIONS), now=5.0)
-    assert it.refusal("s", now=5.0) is NotPlaceable.TREATED_AS_CORDONED
-    it.hear(state(1 + module.MAX_LAG_REVISIONS), now=6.0)
-    assert it.refusal("s", now=6.0) is None
-
-
-def test_names_without_a_version_push_no_claim_out() -> None:
-    it = Directory()
-    it.claim("s", (1, 9))
-    for number in range(2 * module.MAX_EARLY_CLAIMS):
-        it.claim(f"junk{number}", (0, 0))
-    it.hear(state(8), now=0.5)
-    assert it.refusal("s", now=0.5) is NotPlaceable.TREATED_AS_CORDONED
-
-
-def test_claims_about_unknown_sfus_are_bounded() -> None:
-    it = Directory()
-    for number in range(module.MAX_EARLY_CLAIMS + 1):
-        it.claim(f"s{number}", (1, 9))
-    it.read_back([state(1, sfu="s0"), state(1, sfu="s1")], now=0.5)
-    assert it.refusal("s0", now=0.5) is None, "the oldest made place"
-    assert it.refusal("s1", now=0.5) is NotPlaceable.TREATED_AS_CORDONED
-
-
-def test_a_claim_about_the_past_is_ignored(it: Directory) -> None:
-    it.hear(state(9), now=0.0)
-    it.claim("s", (1, 9))
-    assert it.refusal("s", now=0.0) is None
-
-
-def test_a_false_claim_is_refuted_by_the_sfus_own_reports_and_the_fourth_is_not_heard(it: Directory) -> None:
-    revision = 1
-    for _ in range(module.MAX_FALSE_CLAIMS):
-        it.claim("s", (1 << 50, 1))
-        assert it.refusal("s", now=0.0) is NotPlaceable.TREATED_AS_CORDONED
-        it.hear(state(revision + module.MAX_LAG_REVISIONS - 1), now=0.0)
-        assert it.refusal("s", now=0.0) is NotPlaceable.TREATED_AS_CORDONED
-        revision += module.MAX_LAG_REVISIONS
-        it.hear(state(revision), now=0.0)
-        assert it.refusal("s", now=0.0) is None
-    it.claim("s", (1 << 50, 1))
-    assert it.refusal("s", now=0.0) is None
+    it.forget("s")
+    assert it.state("s") is None
+    it.hear(state(3), now=0.0)
+    assert it.state("s") == state(3)
 
 
 # --- mixed versions (D9) ---

@@ -84,14 +84,6 @@ def test_a_missing_sfu_is_in_again_when_redis_is_lost_or_lists_it(it: World) -> 
     assert it.order() == ["a", "b", "c"]
 
 
-def test_a_doubted_sfu_is_out_until_its_own_newer_word(it: World) -> None:
-    it.directory.claim("a", (1, 5))
-    assert it.order() == ["b", "c"]
-    for _ in range(4):
-        it.report("a", 0.0)
-    assert it.order() == ["a", "b", "c"]
-
-
 def test_what_is_in_flight_counts_until_reports_show_it(it: World) -> None:
     for _ in range(15):
         it.standings.placed_alone("a", rooms=1, now=0.0)

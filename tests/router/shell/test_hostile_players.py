@@ -207,6 +207,22 @@ async def test_a_player_is_not_believed_about_sfus_of_other_rooms(router: Router
     await other.stop()
 
 
+async def test_a_publication_that_names_an_sfu_gives_no_say_over_it_for_other_rooms(router: Router, sfu: Sfu) -> None:
+    ws = router.state.announced_ws
+    other = await Sfu("s2", [ws], load=0.9).start()
+    liar, ann = await Player.join(ws, "room", "liar"), await Player.join(ws, "another", "ann")
+    for each in (sfu, other):
+        await liar.say(player.Publish(publication=f"p-{each.state.sfu}", kind="audio", sfu=each.state.sfu))
+        await liar.asks_to_leave(each.state, revision=each.state.revision + 20)
+    assert isinstance(given := await ann.asks_for_sfu(leave="s1", reason="failed"), player.AssignedSfu)
+    assert given.sfu == "s2"
+    assert isinstance(given := await ann.asks_for_sfu(leave="s2", reason="failed"), player.AssignedSfu)
+    assert given.sfu == "s1"
+    for each in (liar, ann):
+        await each.close()
+    await other.stop()
+
+
 async def test_with_no_sfu_the_player_is_welcome_and_told_to_ask_again(router: Router) -> None:
     peer = await Player.join(router.state.announced_ws, "room", "ann")
     assert peer.welcome.assignment is None

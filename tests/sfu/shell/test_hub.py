@@ -39,7 +39,7 @@ from shared.messages.media import (
     TrackOffer,
 )
 from shared.messages.player import Failed
-from shared.records import SfuState
+from shared.records import SfuState, SfuStatus
 from shared.rtc import sdp
 from shared.rtc.sdp import Direction, ExtensionUri, MediaSection
 from shared.tokens import SfuClaims
@@ -404,3 +404,25 @@ async def test_a_newer_websocket_replaces_the_older(world: World) -> None:
     assert first.code == CloseCode.REPLACED
     world.hub.websocket_lost(alice, first)
     assert alice.outbox is second, "the end of the old one says nothing of the new one"
+
+
+def test_a_token_opens_one_session_once_even_while_that_session_lives() -> None:
+    world = World()
+    alice, outbox = world.enter("alice")
+    (token,) = alice.tokens
+    refused = world.hub.admit(alice.claims, token, status=SfuStatus.ONLINE)
+    assert (refused.admitted, refused.reason) == (False, "the token has been used")
+    world.hub.websocket_lost(alice, outbox)
+    assert world.hub.admit(alice.claims, token, status=SfuStatus.ONLINE).admitted, "an older client has no other way"
+
+
+def test_a_session_comes_back_with_its_reentry_token_and_ends_with_it() -> None:
+    world = World()
+    alice, _ = world.enter("alice")
+    first = world.hub.new_reentry(alice)
+    assert world.hub.coming_back(first) is alice
+    second = world.hub.new_reentry(alice)
+    world.hub.heard(alice)
+    assert (world.hub.coming_back(first), world.hub.coming_back(second)) == (None, alice)
+    world.hub.leave(alice)
+    assert world.hub.coming_back(second) is None
