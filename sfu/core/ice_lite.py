@@ -1,5 +1,5 @@
-"""ICE-lite for all peers of one port: which credentials a check must have, its answer, and the address that it shows
-(RFC 8445 section 2.5, RFC 7675)."""
+"""ICE-lite for all peers of one port: which credentials a check must have, its answer, and when consent ends (RFC 8445
+section 2.5, RFC 7675). Which address a peer is sent to is for `sfu.core.media.addresses`."""
 
 from __future__ import annotations
 
@@ -44,11 +44,12 @@ class IceCredentials:
 
 @dataclass(frozen=True, slots=True)
 class AnsweredCheck:
-    """An authentic check. `moved_to` is the peer's address when this check settles or changes it."""
+    """An authentic check. It shows an address of the peer unless the peer has to change its role first."""
 
     peer: int
     reply: bytes
-    moved_to: Address | None
+    nominated: bool = False
+    role_conflict: bool = False
 
 
 @dataclass(slots=True)
@@ -56,7 +57,6 @@ class _Remote:
     ufrags: list[str]
     """Oldest first; more than one between an ICE restart and the first check that uses it."""
     deadline: float
-    address: Address | None = None
 
 
 def new_credentials() -> IceCredentials:
@@ -105,16 +105,9 @@ class IceLite:
         remote.deadline = now + CONSENT_S
         self._retire_older(remote, check.local_ufrag)
         if check.peer_is_controlled:
-            return AnsweredCheck(peer, stun.role_conflict_response(check, password=pwd), None)
+            return AnsweredCheck(peer, stun.role_conflict_response(check, password=pwd), role_conflict=True)
         reply = stun_check.binding_response(check, source=source, password=pwd)
-        return AnsweredCheck(peer, reply, self._move(remote, source, nominated=check.use_candidate))
-
-    def _move(self, remote: _Remote, source: Address, *, nominated: bool) -> Address | None:
-        """The first authentic check tells an address to begin with; after that only a nomination changes it."""
-        if source == remote.address or not (nominated or remote.address is None):
-            return None
-        remote.address = source
-        return source
+        return AnsweredCheck(peer, reply, nominated=check.use_candidate)
 
     def _retire_older(self, remote: _Remote, used: str) -> None:
         while remote.ufrags[0] != used:

@@ -3,8 +3,9 @@
 The Python reference (`sfu.plane.reference`) and a compiled plane both stand behind it. Peers, producers and consumers
 are named by ints that the caller chooses and does not reuse. All times are monotonic seconds, given as `now`.
 
-A session goes `add_peer` when a peer connection is negotiated, `produce` and `consume` at any time after, `set_address`
-when ICE has nominated one, `set_keys` when DTLS has finished, in whatever order: media starts once all are there.
+A session goes `add_peer` when a peer connection is negotiated, `produce` and `consume` at any time after, `add_address`
+with each authentic check, `set_keys` when DTLS has finished. `sfu.core.media.addresses` has the rule for which of its
+addresses a peer is sent to.
 Removing is safe at any moment and twice. Calls come from one thread at a time; a plane's own thread minds itself.
 """
 
@@ -304,11 +305,21 @@ class Plane(Protocol):
     def add_peer(self, peer: int) -> None:
         """Make a peer known. Raises `ValueError` when the id is in use."""
 
-    def set_keys(self, peer: int, keys: SrtpKeys, *, now: float) -> None:
-        """DTLS has finished; a second call replaces the keys. Nothing happens when the peer is gone."""
+    def set_keys(self, peer: int, keys: SrtpKeys, *, address: Address, now: float) -> None:
+        """DTLS has finished, with a datagram from this address, which media is sent to from now on.
 
-    def set_address(self, peer: int, address: Address, *, now: float) -> None:
-        """Where the peer is now (ICE nomination, migration). The address is taken from a peer that had it before."""
+        A second call replaces the keys. Nothing happens when the peer is gone.
+        """
+
+    def add_address(self, peer: int, address: Address, *, nominated: bool, now: float) -> None:
+        """An authentic check came from there: media is taken from this address too, and sent there once it has earned
+        that. Nothing happens when another peer has just been seen there, or the peer is gone."""
+
+    def peer_at(self, address: Address) -> int | None:
+        """Whose address it is."""
+
+    def address_of(self, peer: int) -> Address | None:
+        """Where media is sent to; None when no address has earned it."""
 
     def remove_peer(self, peer: int) -> None:
         """Forget a peer, its producers (with their consumers) and its consumers."""

@@ -56,6 +56,7 @@ include "native/rewrite.pxi"
 include "native/retransmit.pxi"
 include "native/arrivals.pxi"
 include "native/delivery.pxi"
+include "native/addresses.pxi"
 include "native/binder.pxi"
 include "native/layers.pxi"
 
@@ -235,12 +236,13 @@ cdef class CompiledPlane:
         self._act(NULL, 0, on_add_peer, &peer, 0)
         self.used[peer] = {}
 
-    def set_keys(self, int64_t peer, keys, *, double now):
+    def set_keys(self, int64_t peer, keys, *, address, double now):
         cdef NewKeys new
         cdef bytes rx = keys.rx_key, tx = keys.tx_key, rx_salt = keys.rx_salt, tx_salt = keys.tx_salt
         if peer not in self.used:
             return
         memset(&new, 0, sizeof(NewKeys))
+        set_address(&new.address, address)
         new.rx, new.tx, new.rx_salt, new.tx_salt, new.length = rx, tx, rx_salt, tx_salt, <int>len(rx)
         if not direct_gcm or keys.profile is SrtpProfile.AES128_CM_SHA1_80:
             session = SrtpSession(keys)
@@ -257,11 +259,21 @@ cdef class CompiledPlane:
         self.used[peer] = {ssrc: one for ssrc, one in self.used[peer].items() if self._consumer_exists(one)}
         self._done()
 
-    def set_address(self, int64_t peer, address, *, double now):
-        cdef Address at
-        set_address(&at, address)
-        self._act(&self.engine.peers, peer, on_set_address, &at, now)
+    def add_address(self, int64_t peer, address, *, bint nominated, double now):
+        cdef Shown shown
+        set_address(&shown.address, address)
+        shown.nominated = nominated
+        self._act(&self.engine.peers, peer, on_add_address, &shown, now)
         self._done()
+
+    def peer_at(self, address):
+        cdef Found found
+        set_address(&found.address, address)
+        return found.peer if self._act(NULL, 0, on_peer_at, &found, 0) == 0 else None
+
+    def address_of(self, int64_t peer):
+        cdef Found found
+        return get_address(&found.address) if self._act(&self.engine.peers, peer, on_address_of, &found, 0) == 0 else None
 
     def remove_peer(self, int64_t peer):
         self._act(&self.engine.peers, peer, on_remove_peer, NULL, 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sfu.core.media.addresses import KnownAddress
 from sfu.core.media.binder import Sight, bind
 from sfu.plane.api import Address
 from sfu.plane.context import PlaneContext
@@ -16,20 +17,44 @@ from shared.rtc.demux import is_rtcp
 
 
 class MediaEntry:
-    """Takes SRTP and SRTCP from the `peers`, which are kept by their address."""
+    """Takes SRTP and SRTCP from the peers, which are found by their addresses."""
 
     def __init__(self, context: PlaneContext) -> None:
         self._context = context
         self._transport = TransportFeedbacks(context)
         self._feedback = Feedback(context, self._transport)
-        self.peers: dict[Address, PlanePeer] = {}
+        self.addresses: dict[Address, tuple[PlanePeer, KnownAddress]] = {}
+
+    def add_address(self, peer: PlanePeer, address: Address, *, nominated: bool, now: float) -> None:
+        """An authentic check of the peer came from there."""
+        owner, known = self.addresses.get(address, (None, None))
+        if owner is not None and known is not None and owner is not peer:
+            if known.is_owned(now=now):
+                return
+            owner.addresses.remove(known)
+            owner.refresh(now=now)
+            known = None
+        if known is None:
+            known = KnownAddress(address, now)
+            self.addresses[address] = peer, known
+            if (evicted := peer.addresses.add(known)) is not None:
+                del self.addresses[evicted.address]
+        known.seen_at = now
+        if nominated:
+            peer.addresses.nominated = known
+
+    def heard_from(self, peer: PlanePeer, address: Address, *, now: float) -> None:
+        """Something that can't be forged came from there, where the peer's keys have said so."""
+        owner, known = self.addresses[address]
+        if owner is peer and peer.addresses.heard(known, now=now):
+            peer.refresh(now=now)
 
     def handle(self, datagram: bytes, address: Address, *, now: float) -> None:
         """As `sfu.plane.api.Plane.handle`."""
         context = self._context
         context.packets_in += 1
         context.bytes_in += len(datagram)
-        peer = self.peers.get(address)
+        peer, _ = self.addresses.get(address, (None, None))
         if peer is None:
             context.drops[DropReason.UNKNOWN_ADDRESS] += 1
         elif len(datagram) < rtp.HEADER_LENGTH:
@@ -38,11 +63,13 @@ class MediaEntry:
             ssrc = int.from_bytes(datagram[4:8], "big")
             compound = peer.unprotect(datagram, ssrc=ssrc, rtcp=True)
             if compound is not None:
+                self.heard_from(peer, address, now=now)
                 self._feedback.handle(peer, compound, now=now)
         else:
             ssrc = int.from_bytes(datagram[8:12], "big")
             packet = peer.unprotect(datagram, ssrc=ssrc, rtcp=False)
             if packet is not None:
+                self.heard_from(peer, address, now=now)
                 self._rtp(peer, packet, now=now)
 
     def _rtp(self, peer: PlanePeer, packet: bytes, *, now: float) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sfu.core.media.addresses import PeerAddresses
 from sfu.core.media.arrivals import Arrivals
 from sfu.core.media.delivery import Delivery
 from sfu.plane.api import Address, DeliverySnapshot, PeerSnapshot
@@ -30,7 +31,7 @@ class PlanePeer:
         "_session",
         "_ssrcs",
         "_used",
-        "address",
+        "addresses",
         "arrivals",
         "bytes_in",
         "bytes_out",
@@ -59,7 +60,7 @@ class PlanePeer:
         self._session: SrtpSession | None = None
         self._ssrcs: set[int] = set()
         self._used: set[int] = set()
-        self.address: Address | None = None
+        self.addresses = PeerAddresses()
         self.closed = False
         self.producers: dict[int, Producer] = {}
         self.consumers: dict[int, Consumer] = {}
@@ -81,12 +82,24 @@ class PlanePeer:
         self.follows_delivery = False
 
     @property
+    def address(self) -> Address | None:
+        """Where it is sent to; None when no address has earned that."""
+        return self.addresses.sending.address if self.addresses.sending is not None else None
+
+    @property
     def ready(self) -> bool:
         """Media can be sent to it."""
-        return self._session is not None and self.address is not None
+        return self._session is not None and self.addresses.sending is not None
+
+    def refresh(self, *, now: float) -> None:
+        """Whether media can be sent to it may have changed."""
+        for consumer in self.consumers.values():
+            consumer.producer.refresh_active()
+            consumer.choose(now=now)
 
     def set_keys(self, keys: SrtpKeys) -> None:
         self._session = SrtpSession(keys)
+        self.addresses.start_again()
         self._ssrcs.clear()
         self.arrivals = None  # a new association starts its numbers again
         self._used = {ssrc for consumer in self.consumers.values() for ssrc in consumer.spec.ssrcs}

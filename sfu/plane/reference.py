@@ -32,29 +32,24 @@ class ReferencePlane:
             raise ValueError(f"peer {peer} exists")
         self._peers[peer] = PlanePeer(peer, self._context)
 
-    def set_keys(self, peer: int, keys: SrtpKeys, *, now: float) -> None:
+    def set_keys(self, peer: int, keys: SrtpKeys, *, address: Address, now: float) -> None:
         if (known := self._peers.get(peer)) is not None:
             known.set_keys(keys)
-            self._refresh(known, now=now)
+            self._entry.add_address(known, address, nominated=False, now=now)
+            self._entry.heard_from(known, address, now=now)
+            known.refresh(now=now)
 
-    def set_address(self, peer: int, address: Address, *, now: float) -> None:
+    def add_address(self, peer: int, address: Address, *, nominated: bool, now: float) -> None:
+        if (known := self._peers.get(peer)) is not None:
+            self._entry.add_address(known, address, nominated=nominated, now=now)
+
+    def peer_at(self, address: Address) -> int | None:
+        found = self._entry.addresses.get(address)
+        return found[0].peer if found is not None else None
+
+    def address_of(self, peer: int) -> Address | None:
         known = self._peers.get(peer)
-        if known is None or known.address == address:
-            return
-        if known.address is not None:
-            del self._entry.peers[known.address]
-        if (previous := self._entry.peers.get(address)) is not None:
-            previous.address = None
-            self._refresh(previous, now=now)
-        known.address = address
-        self._entry.peers[address] = known
-        self._refresh(known, now=now)
-
-    def _refresh(self, peer: PlanePeer, *, now: float) -> None:
-        """Whether media can be sent to the peer may have changed."""
-        for consumer in peer.consumers.values():
-            self._producers[consumer.spec.producer].refresh_active()
-            consumer.choose(now=now)
+        return known.address if known is not None else None
 
     def remove_peer(self, peer: int) -> None:
         known = self._peers.pop(peer, None)
@@ -65,8 +60,8 @@ class ReferencePlane:
             self.close_producer(producer)
         for consumer in list(known.consumers):
             self.close_consumer(consumer)
-        if known.address is not None:
-            del self._entry.peers[known.address]
+        for one in known.addresses.known:
+            del self._entry.addresses[one.address]
 
     # -- tracks
 

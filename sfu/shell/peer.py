@@ -47,7 +47,6 @@ class PeerTransport:
         self._on_connected = on_connected
         self._on_ended = on_ended
         self._certificate = certificate or process_certificate()
-        self._address: Address | None = None
         self._handshake: asyncio.Task[None] | None = None
         self._over = False
         self.connected = False
@@ -65,11 +64,6 @@ class PeerTransport:
     def fingerprint(self) -> Fingerprint:
         """For `a=fingerprint`."""
         return self._certificate.fingerprint
-
-    @property
-    def address(self) -> Address | None:
-        """Where the peer is, once a check has told."""
-        return self._address
 
     def start(self, remote_fingerprints: Sequence[tuple[str, str]], remote_setup: str) -> None:
         """The peer's description is known: shake hands with the owner of that certificate. A second call does nothing.
@@ -92,10 +86,10 @@ class PeerTransport:
     async def close(self) -> None:
         """Say close_notify and forget the peer with its producers and consumers. Safe at any moment and twice."""
         self._over = True
-        self.connected = False
         if self._handshake is not None and self._handshake is not asyncio.current_task():
             self._handshake.cancel()
         await self._dtls.close()
+        self.connected = False
         self._port.detach(self.peer)
 
     async def _shake_hands(self, remote_fingerprints: list[tuple[str, str]]) -> None:
@@ -104,7 +98,9 @@ class PeerTransport:
         except DtlsFailed as failed:
             self._end(PeerEnd.DTLS_FAILED, failed.code)
             return
-        self._port.plane.set_keys(self.peer, keys, now=self._port.now)
+        address = self._dtls.source
+        assert address is not None, "no handshake without a datagram"
+        self._port.plane.set_keys(self.peer, keys, address=address, now=self._port.now)
         self.connected = True
         self._on_connected()
 
@@ -116,16 +112,15 @@ class PeerTransport:
             self._on_ended(reason, detail)
 
     def _send(self, datagram: bytes) -> None:
-        if self._address is not None:
-            self._port.send(datagram, self._address)
+        # A handshake is answered where it is asked from, which an authentic check has shown to be the peer's.
+        address = self._port.plane.address_of(self.peer) if self.connected else self._dtls.source
+        if address is not None:
+            self._port.send(datagram, address)
 
     # -- from the port
 
-    def dtls_received(self, datagram: bytes) -> None:
-        self._dtls.feed(datagram)
-
-    def moved_to(self, address: Address) -> None:
-        self._address = address
+    def dtls_received(self, datagram: bytes, address: Address) -> None:
+        self._dtls.feed(datagram, address)
 
     def consent_lost(self) -> None:
         self._end(PeerEnd.CONSENT_LOST)

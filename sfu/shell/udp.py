@@ -84,9 +84,7 @@ def widen(sock: socket.socket) -> None:
 class DatagramUser(Protocol):
     """What the port hands to a peer's transport; see `sfu.shell.peer`."""
 
-    def dtls_received(self, datagram: bytes) -> None: ...
-
-    def moved_to(self, address: Address) -> None: ...
+    def dtls_received(self, datagram: bytes, address: Address) -> None: ...
 
     def consent_lost(self) -> None: ...
 
@@ -108,7 +106,6 @@ class MediaPort:
         self._users: dict[int, DatagramUser] = {}
         self._waiting: deque[tuple[bytes, Address]] = deque(maxlen=MAX_WAITING)
         """STUN and DTLS that the thread has left for us, oldest first."""
-        self._by_address: dict[Address, DatagramUser] = {}
         self._next_peer = 1
         self._trouble = OncePerMinute(log, clock=self._loop.time)
         self._timer: asyncio.TimerHandle | None = None
@@ -191,11 +188,9 @@ class MediaPort:
 
     def detach(self, peer: int) -> None:
         """Forget a peer everywhere; safe twice."""
-        user = self._users.pop(peer, None)
+        self._users.pop(peer, None)
         self.ice.forget(peer)
         self.plane.remove_peer(peer)
-        for address in [a for a, owner in self._by_address.items() if owner is user]:
-            del self._by_address[address]
 
     def ended(self, reason: str, detail: str) -> None:
         """Count and log the end of a peer connection."""
@@ -261,11 +256,11 @@ class MediaPort:
             case Traffic.STUN:
                 self._stun(datagram, address, now)
             case Traffic.DTLS:
-                user = self._by_address.get(address)
-                if user is None:
+                peer = self.plane.peer_at(address)
+                if peer is None:
                     self.drops[PortDrop.DTLS_UNKNOWN_ADDRESS] += 1
                 else:
-                    user.dtls_received(datagram)
+                    self._users[peer].dtls_received(datagram, address)
             case Traffic.OTHER:
                 self.drops[PortDrop.UNREADABLE] += 1
 
@@ -276,17 +271,9 @@ class MediaPort:
             if outcome not in (IceDrop.MALFORMED, IceDrop.INDICATION):
                 self._trouble.warning(outcome.value, f"a connectivity check from {address[0]} was not answered")
             return
-        if outcome.moved_to is not None:
-            self._move(outcome.peer, outcome.moved_to, now)
+        if not outcome.role_conflict:
+            self.plane.add_address(outcome.peer, address, nominated=outcome.nominated, now=now)
         self.send(outcome.reply, address)
-
-    def _move(self, peer: int, address: Address, now: float) -> None:
-        user = self._users[peer]
-        for old in [a for a, owner in self._by_address.items() if owner is user]:
-            del self._by_address[old]
-        self._by_address[address] = user
-        self.plane.set_address(peer, address, now=now)
-        user.moved_to(address)
 
     # -- time
 

@@ -42,6 +42,8 @@ _RECORD_HEADER = 13
 """Content type, version, epoch, sequence number, length (RFC 6347 section 4.1)."""
 
 Role = Literal["server", "client"]
+Source = tuple[str, int]
+"""Where a datagram came from, for owners that want to know."""
 
 PREFERRED_PROFILES = (SrtpProfile.AEAD_AES_128_GCM, SrtpProfile.AEAD_AES_256_GCM, SrtpProfile.AES128_CM_SHA1_80)
 """In the order in which we, as server, choose."""
@@ -113,13 +115,14 @@ class _Wire:
     role = "controlled"
 
     def __init__(self, send: Callable[[bytes], None]) -> None:
-        self._send_datagram = send
-        self._queue: deque[bytes] = deque(maxlen=MAX_QUEUED)
+        self.send_datagram = send
+        self.source: Source | None = None
+        self._queue: deque[tuple[bytes, Source | None]] = deque(maxlen=MAX_QUEUED)
         self._waiter: asyncio.Future[None] | None = None
         self._closed = False
 
-    def feed(self, datagram: bytes) -> None:
-        self._queue.append(datagram)
+    def feed(self, datagram: bytes, source: Source | None) -> None:
+        self._queue.append((datagram, source))
         self._wake()
 
     def close(self) -> None:
@@ -139,10 +142,11 @@ class _Wire:
                 await self._waiter
             finally:
                 self._waiter = None
-        return self._queue.popleft()
+        datagram, self.source = self._queue.popleft()
+        return datagram
 
     async def _send(self, data: bytes) -> None:
-        self._send_datagram(data)
+        self.send_datagram(data)
 
 
 class DtlsTransport(RTCDtlsTransport):
@@ -168,10 +172,16 @@ class DtlsTransport(RTCDtlsTransport):
         self._on_closed = on_closed
         self.on("statechange", self._state_changed)
 
-    def feed(self, datagram: bytes) -> None:
+    def feed(self, datagram: bytes, source: Source | None = None) -> None:
         """Take a datagram with first byte 20..63. What comes before `handshake` is kept, within a small bound."""
         if len(datagram) >= _RECORD_HEADER and 20 <= datagram[0] <= 63 and self.state not in ("closed", "failed"):
-            self._wire.feed(datagram)
+            self._wire.feed(datagram, source)
+
+    @property
+    def source(self) -> Source | None:
+        """What `feed` was told of the datagram that OpenSSL was given last: the one that is being answered, or that has
+        finished the handshake."""
+        return self._wire.source
 
     async def handshake(
         self, remote_fingerprints: Sequence[tuple[str, str]], *, timeout_s: float = HANDSHAKE_TIMEOUT_S
@@ -253,7 +263,7 @@ class DtlsTransport(RTCDtlsTransport):
         except SSL.Error:
             return
         for datagram in split_flight(flight):
-            self._wire._send_datagram(datagram)
+            self._wire.send_datagram(datagram)
 
     def _state_changed(self) -> None:
         if self._state == State.CLOSED and self._on_closed is not None:

@@ -73,6 +73,8 @@ class Rig:
             send=lambda datagram, address: self._datagrams.append((datagram, address)), rng=random.Random(seed)
         )
         self._sessions: dict[int, SrtpSession] = {}
+        self.places: dict[int, int] = {}
+        """Peer -> which of its addresses it sends from; the first unless it says so."""
         self.sent: dict[int, list[Seen]] = defaultdict(list)
         self.feedback: dict[int, list[rtcp.RtcpPacket]] = defaultdict(list)
         self.events: list[Event] = []
@@ -82,16 +84,21 @@ class Rig:
         """Datagrams given to the plane."""
 
     @staticmethod
-    def address(peer: int) -> Address:
-        return "192.0.2.1", 1000 + peer
+    def address(peer: int, place: int = 0) -> Address:
+        """One of the peer's addresses: it has as many as it likes."""
+        return f"192.0.2.{1 + place}", 1000 + peer
+
+    def check(self, peer: int, place: int, *, nominated: bool = False) -> None:
+        """An authentic check of the peer came from there."""
+        self.plane.add_address(peer, self.address(peer, place), nominated=nominated, now=self.now)
 
     def peer(self, peer: int) -> None:
         self.plane.add_peer(peer)
         rng = random.Random(peer)
         key, salt = LENGTHS[self.profile]
         a, b, c, d = rng.randbytes(key), rng.randbytes(salt), rng.randbytes(key), rng.randbytes(salt)
-        self.plane.set_address(peer, self.address(peer), now=self.now)
-        self.plane.set_keys(peer, SrtpKeys(self.profile, a, b, c, d), now=self.now)
+        keys = SrtpKeys(self.profile, a, b, c, d)
+        self.plane.set_keys(peer, keys, address=self.address(peer), now=self.now)
         self._sessions[peer] = SrtpSession(SrtpKeys(self.profile, c, d, a, b))
 
     def rekeyed(self, peer: int, keys: SrtpKeys) -> None:
@@ -180,7 +187,7 @@ class Rig:
 
     def datagram(self, peer: int, datagram: bytes) -> None:
         self.given += 1
-        self.plane.handle(datagram, self.address(peer), now=self.now)
+        self.plane.handle(datagram, self.address(peer, self.places.get(peer, 0)), now=self.now)
         self.collect()
 
     def run_until(self, moment: float) -> None:

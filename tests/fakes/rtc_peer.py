@@ -59,12 +59,12 @@ class RtcPeer(asyncio.DatagramProtocol):
         self.profile = keys.profile
         self.session = SrtpSession(keys)
 
-    async def check(self, ufrag: str, password: str) -> None:
+    async def check(self, ufrag: str, password: str, *, nominate: bool = True) -> None:
         """Send connectivity checks until one is answered; `TimeoutError` when none is."""
         self._remote_password = password
         self._answered.clear()
         for _ in range(40):
-            self.send_raw(self.request(ufrag, password))
+            self.send_raw(self.request(ufrag, password, nominate=nominate))
             try:
                 await asyncio.wait_for(self._answered.wait(), 0.5)
             except TimeoutError:
@@ -72,10 +72,11 @@ class RtcPeer(asyncio.DatagramProtocol):
             return
         raise TimeoutError("no connectivity check was answered")
 
-    def request(self, ufrag: str, password: str) -> bytes:
+    def request(self, ufrag: str, password: str, *, nominate: bool = True) -> bytes:
         return stun.binding_request(
-            remote_ufrag=ufrag, local_ufrag=self.ufrag, remote_password=password, tie_breaker=random.getrandbits(64)
-        )
+            remote_ufrag=ufrag, local_ufrag=self.ufrag, remote_password=password, tie_breaker=random.getrandbits(64),
+            use_candidate=nominate,
+        )  # fmt: skip
 
     def send_raw(self, datagram: bytes) -> None:
         if self.transport is not None and not self.transport.is_closing():

@@ -6,7 +6,7 @@ cdef struct Engine:
     uint64_t last_serial
     Table objects               # serial -> whatever has timers
     Table peers                 # id -> Peer
-    Table addresses             # address -> Peer
+    Table addresses             # address -> KnownAddress
     Table producers
     Table consumers
     Vector all_peers            # in the order of their making, for the snapshot

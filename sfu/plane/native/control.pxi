@@ -15,6 +15,15 @@ cdef struct NewKeys:
     void *session               # of libsrtp, with the two that it owns; NULL for GCM on libcrypto
     void *srtp_rx
     void *srtp_tx
+    Address address             # where the handshake was finished from
+
+cdef struct Shown:
+    Address address
+    bint nominated
+
+cdef struct Found:
+    Address address
+    int64_t peer
 
 cdef struct NewProducer:
     Producer *producer
@@ -107,8 +116,25 @@ cdef int on_set_keys(Engine *engine, void *peer, void *keys, double now) noexcep
     return peer_set_keys(engine, <Peer *>peer, <NewKeys *>keys, now)
 
 
-cdef int on_set_address(Engine *engine, void *peer, void *address, double now) noexcept nogil:
-    peer_set_address(engine, <Peer *>peer, <Address *>address, now)
+cdef int on_add_address(Engine *engine, void *peer, void *given, double now) noexcept nogil:
+    cdef Shown *shown = <Shown *>given
+    return peer_add_address(engine, <Peer *>peer, &shown.address, shown.nominated, now)
+
+
+cdef int on_peer_at(Engine *engine, void *_, void *given, double now) noexcept nogil:
+    cdef Found *found = <Found *>given
+    cdef KnownAddress *known = peer_known_at(engine, &found.address)
+    if known == NULL:
+        return GONE
+    found.peer = known.peer.id
+    return 0
+
+
+cdef int on_address_of(Engine *engine, void *peer, void *found, double now) noexcept nogil:
+    cdef KnownAddress *sending = (<Peer *>peer).addresses.sending
+    if sending == NULL:
+        return GONE
+    (<Found *>found).address = sending.address
     return 0
 
 

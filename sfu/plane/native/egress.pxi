@@ -76,14 +76,15 @@ cdef void out_commit(Engine *engine, Peer *peer, int length, int64_t received_ns
     cdef Batch *batch = engine.batch
     cdef Destination *destination
     cdef int number = batch.count
-    if peer.batch_serial == batch.serial and same_address(&batch.destinations[peer.destination].address, &peer.address):
+    cdef const Address *address = &peer.addresses.sending.address
+    if peer.batch_serial == batch.serial and same_address(&batch.destinations[peer.destination].address, address):
         destination = &batch.destinations[peer.destination]
         batch.outs[destination.last].next = number
         destination.last = number
     else:
         peer.batch_serial = batch.serial
         peer.destination = batch.destination_count
-        batch.destinations[batch.destination_count] = Destination(peer.address, number, number)
+        batch.destinations[batch.destination_count] = Destination(address[0], number, number)
         batch.destination_count += 1
     batch.outs[number] = Out(batch.used, length, -1, peer.destination, received_ns)
     # Rounded up, so that no two datagrams share a cache line's half.

@@ -6,21 +6,26 @@ cdef enum:
 
 cdef void handle_media(Engine *engine, uint8_t *data, int size, const Address *source, double now) noexcept nogil:
     """An SRTP or SRTCP datagram (first byte 128..191), changed in place."""
-    cdef Peer *peer = <Peer *>table_get(&engine.addresses, source.high, source.low, source.port)
+    cdef KnownAddress *known = peer_known_at(engine, source)
+    cdef Peer *peer
     cdef int plain
     engine.totals.counts.packets_in += 1
     engine.totals.counts.bytes_in += size
-    if peer == NULL:
+    if known == NULL:
         engine.totals.drops[UNKNOWN_ADDRESS] += 1
-    elif size < 12:
+        return
+    peer = known.peer
+    if size < 12:
         engine.totals.drops[BAD_RTP] += 1
     elif 192 <= data[1] <= 223:
         plain = peer_unprotect(engine, peer, data, size, read32(data + 4), True)
         if plain >= 0:
+            peer_heard_from(engine, known, now)
             handle_rtcp(engine, peer, data, plain, now)
     else:
         plain = peer_unprotect(engine, peer, data, size, read32(data + 8), False)
         if plain >= 0:
+            peer_heard_from(engine, known, now)
             handle_rtp(engine, peer, data, plain, now)
 
 

@@ -13,8 +13,7 @@ cdef struct Peer:
     uint64_t serial
     bint keyed
     Srtp keys
-    bint placed
-    Address address
+    PeerAddresses addresses
     Table streams               # SSRC -> RxStream
     Table routes                # SSRC -> Encoding, tagged; see entry.pxi
     Table by_ssrc               # SSRC -> Consumer
@@ -52,8 +51,8 @@ cdef void peer_remove(Engine *engine, Peer *peer) noexcept nogil:
         producer_close(engine, <Producer *>peer.producers.items[0])
     while peer.consumers.count:
         consumer_close(engine, <Consumer *>peer.consumers.items[0])
-    if peer.placed:
-        table_remove(&engine.addresses, peer.address.high, peer.address.low, peer.address.port)
+    while peer.addresses.count:
+        peer_forget_address(engine, peer.addresses.known[0])
     table_remove(&engine.objects, peer.serial, 0, 0)
     table_remove(&engine.peers, <uint64_t>peer.id, 0, 0)
     vector_remove(&engine.all_peers, peer)
@@ -84,6 +83,7 @@ cdef int peer_set_keys(Engine *engine, Peer *peer, const NewKeys *given, double 
     """A second call replaces the keys. 0, or NO_ROOM."""
     cdef int at, failed = 0
     cdef Consumer *consumer
+    cdef KnownAddress *known
     peer_forget_keys(engine, peer)
     if peer.arrivals != NULL:
         # A new association starts its numbers again.
@@ -95,6 +95,11 @@ cdef int peer_set_keys(Engine *engine, Peer *peer, const NewKeys *given, double 
     else:
         failed = srtp_set_gcm(&peer.keys, given.rx, given.tx, given.length, given.rx_salt, given.tx_salt)
     peer.keyed = failed == 0
+    addresses_start_again(&peer.addresses)
+    failed = peer_add_address(engine, peer, &given.address, False, now) or failed
+    known = peer_known_at(engine, &given.address)
+    if known != NULL and known.peer == peer:
+        peer_heard_from(engine, known, now)
     for at in range(peer.consumers.count):
         # The receiver's rollover counters begin at 0 with the keys.
         consumer = <Consumer *>peer.consumers.items[at]
@@ -104,19 +109,52 @@ cdef int peer_set_keys(Engine *engine, Peer *peer, const NewKeys *given, double 
     return NO_ROOM if failed else 0
 
 
-cdef void peer_set_address(Engine *engine, Peer *peer, const Address *address, double now) noexcept nogil:
-    cdef Peer *previous
-    if peer.placed and same_address(&peer.address, address):
-        return
-    if peer.placed:
-        table_remove(&engine.addresses, peer.address.high, peer.address.low, peer.address.port)
-    previous = <Peer *>table_get(&engine.addresses, address.high, address.low, address.port)
-    if previous != NULL:
-        previous.placed = False
-        peer_refresh(engine, previous, now)
-    peer.address = address[0]
-    peer.placed = table_put(&engine.addresses, address.high, address.low, address.port, peer) == 0
-    peer_refresh(engine, peer, now)
+cdef inline KnownAddress *peer_known_at(Engine *engine, const Address *address) noexcept nogil:
+    return <KnownAddress *>table_get(&engine.addresses, address.high, address.low, address.port)
+
+
+cdef int peer_add_address(
+    Engine *engine, Peer *peer, const Address *address, bint nominated, double now
+) noexcept nogil:
+    """An authentic check of the peer came from there. 0, or NO_ROOM."""
+    cdef KnownAddress *known = peer_known_at(engine, address)
+    cdef KnownAddress *evicted
+    cdef Peer *owner
+    if known != NULL and known.peer != peer:
+        if address_is_owned(known, now):
+            return 0
+        owner = known.peer
+        peer_forget_address(engine, known)
+        peer_refresh(engine, owner, now)
+        known = NULL
+    if known == NULL:
+        known = <KnownAddress *>calloc(1, sizeof(KnownAddress))
+        if known == NULL or table_put(&engine.addresses, address.high, address.low, address.port, known) < 0:
+            free(known)
+            return NO_ROOM
+        known.peer = peer
+        known.address = address[0]
+        known.seen_at = now
+        evicted = addresses_add(&peer.addresses, known)
+        if evicted != NULL:
+            table_remove(&engine.addresses, evicted.address.high, evicted.address.low, evicted.address.port)
+            free(evicted)
+    known.seen_at = now
+    if nominated:
+        peer.addresses.nominated = known
+    return 0
+
+
+cdef void peer_forget_address(Engine *engine, KnownAddress *known) noexcept nogil:
+    addresses_remove(&known.peer.addresses, known)
+    table_remove(&engine.addresses, known.address.high, known.address.low, known.address.port)
+    free(known)
+
+
+cdef inline void peer_heard_from(Engine *engine, KnownAddress *known, double now) noexcept nogil:
+    """Something that can't be forged came from there."""
+    if addresses_heard(&known.peer.addresses, known, now):
+        peer_refresh(engine, known.peer, now)
 
 
 cdef void peer_refresh(Engine *engine, Peer *peer, double now) noexcept nogil:
@@ -127,7 +165,7 @@ cdef void peer_refresh(Engine *engine, Peer *peer, double now) noexcept nogil:
 
 
 cdef inline bint peer_ready(Peer *peer) noexcept nogil:
-    return peer.keyed and peer.placed
+    return peer.keyed and peer.addresses.sending != NULL
 
 
 # -- datagrams

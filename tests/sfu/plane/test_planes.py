@@ -6,8 +6,10 @@ import itertools
 
 import pytest
 
+from sfu.core.media.addresses import MAX_ADDRESSES, OWNED_S
 from sfu.plane.api import (
     SILENT_AFTER_S,
+    Address,
     ConsumerFlowing,
     ConsumerSpec,
     LayerSwitched,
@@ -19,6 +21,7 @@ from sfu.plane.api import (
 )
 from sfu.plane.peer import MAX_SSRCS
 from shared.rtc import rtcp, rtp, vp8
+from shared.rtc.demux import is_rtcp
 from shared.rtc.srtp import SrtpProfile
 from tests.fakes.plane_rig import Rig, vp8_payload
 
@@ -595,6 +598,70 @@ def test_forged_and_foreign_datagrams_harm_nobody(rig: Rig) -> None:
     assert rig.drops("bad-rtcp") == 1
     frame(rig, 1)
     assert len(rig.sent[2]) == 2
+
+
+def sent_to(rig: Rig, peer: int) -> list[Address]:
+    """Where the peer's media went, datagram by datagram."""
+    return [address for datagram, address in rig.wire if address[1] == rig.address(peer)[1] and not is_rtcp(datagram)]
+
+
+def test_media_is_taken_from_each_address_that_a_check_has_shown(rig: Rig) -> None:
+    rig.consume(1, 2, 1)
+    frame(rig, 0, key=True)
+    rig.places[1] = 1
+    frame(rig, 1)
+    assert rig.drops("unknown-address") == 1
+    rig.check(1, 1)
+    frame(rig, 2)
+    assert len(rig.sent[2]) == 2
+
+
+def test_a_viewer_is_followed_to_the_address_that_it_sends_from(rig: Rig) -> None:
+    rig.consume(1, 2, 1)
+    frame(rig, 0, key=True)
+    rig.now += 5.0
+    rig.check(2, 1)
+    frame(rig, 1)
+    rig.places[2] = 1
+    rig.rtcp(2, rtcp.receiver_report(1, ()))
+    frame(rig, 2)
+    assert sent_to(rig, 2) == [rig.address(2, 0), rig.address(2, 0), rig.address(2, 1)]
+
+
+def test_another_peers_checks_do_not_take_an_address_that_is_in_use(rig: Rig) -> None:
+    frame(rig, 0, key=True)
+    rig.now += OWNED_S - 0.1
+    rig.plane.add_address(2, rig.address(1), nominated=True, now=rig.now)
+    assert rig.plane.peer_at(rig.address(1)) == 1
+    frame(rig, 1)
+    rig.now += OWNED_S
+    rig.plane.add_address(2, rig.address(1), nominated=True, now=rig.now)
+    assert rig.plane.peer_at(rig.address(1)) == 2
+    assert rig.plane.address_of(1) is None
+
+
+def test_a_peer_has_a_bounded_number_of_addresses(rig: Rig) -> None:
+    for place in range(100):
+        rig.check(1, place)
+    assert sum(rig.plane.peer_at(rig.address(1, place)) == 1 for place in range(100)) == MAX_ADDRESSES
+    assert rig.plane.address_of(1) == rig.address(1, 0)
+    rig.plane.remove_peer(1)
+    assert all(rig.plane.peer_at(rig.address(1, place)) is None for place in range(100))
+
+
+def test_a_peer_that_nominates_several_addresses_at_once_is_sent_to_where_it_sends_from(rig: Rig) -> None:
+    """As with aggressive nomination (RFC 5245 section 8.1.1.2): each check names its pair, whichever is used."""
+    rig.consume(1, 2, 1)
+    for second in range(20):
+        rig.now += 0.5
+        for place in (2, 1, 0):
+            rig.check(2, place, nominated=True)
+        rig.places[2] = 2
+        rig.rtcp(2, rtcp.receiver_report(1, ()))
+        frame(rig, second, key=second == 0)
+    addresses = sent_to(rig, 2)
+    assert addresses[-10:] == [rig.address(2, 2)] * 10
+    assert sum(one != other for one, other in itertools.pairwise(addresses)) <= 1
 
 
 def test_a_peer_cannot_use_up_memory_with_ssrcs(rig: Rig) -> None:

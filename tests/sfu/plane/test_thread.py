@@ -66,8 +66,8 @@ class Peer:
         self.packets: list[tuple[rtp.RtpHeader, bytes]] = []
         self.reports = 0
         plane.add_peer(number)
-        plane.set_address(number, self.sock.getsockname()[:2], now=time.monotonic())
-        plane.set_keys(number, SrtpKeys(profile, a, b, c, d), now=time.monotonic())
+        keys = SrtpKeys(profile, a, b, c, d)
+        plane.set_keys(number, keys, address=self.sock.getsockname()[:2], now=time.monotonic())
 
     def receive(self) -> int:
         """All that has come, decrypted; how many media packets there have been."""
@@ -341,8 +341,8 @@ def test_peers_that_are_gone_leave_no_memory_behind() -> None:
                 profile = list(SrtpProfile)[number % len(SrtpProfile)]
                 key, salt = (rng.randbytes(length) for length in LENGTHS[profile])
                 b.plane.add_peer(number)
-                b.plane.set_address(number, ("127.0.0.1", 9), now=time.monotonic())
-                b.plane.set_keys(number, SrtpKeys(profile, key, salt, key, salt), now=time.monotonic())
+                keys = SrtpKeys(profile, key, salt, key, salt)
+                b.plane.set_keys(number, keys, address=("127.0.0.1", 9), now=time.monotonic())
                 assert b.consume(number, number)
                 if number % 50 == 0:
                     b.frame([1000] * 7, key=True)

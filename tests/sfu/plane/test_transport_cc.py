@@ -133,7 +133,7 @@ def test_a_new_association_numbers_anew(rig: Rig) -> None:
     rig.run_until(100.5)
     rig.plane.remove_peer(2)
     keys = SrtpKeys(rig.profile, b"a" * 16, b"b" * 12, b"c" * 16, b"d" * 12)
-    rig.plane.set_keys(1, keys, now=rig.now)
+    rig.plane.set_keys(1, keys, address=rig.address(1), now=rig.now)
     rig.rekeyed(1, keys)
     for number in range(5, 8):
         audio(rig, number, transport=number)

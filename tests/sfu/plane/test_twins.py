@@ -91,6 +91,8 @@ class Twins:
             self.rtx: 4,
             self.strange: 4,
             self.new_ssrc: 1,
+            self.check_from: 2,
+            self.goes_elsewhere: 1,
             self.joins: 1,
             self.leaves: 1,
         }
@@ -291,6 +293,21 @@ class Twins:
         old = self.streams[place]
         self.add_stream(old.ssrc + 1, old.rid)
         self.streams[place] = self.streams.pop()
+
+    def check_from(self) -> None:
+        """A check of one peer from an address of its own, or from that of another."""
+        rng = self.rng
+        peer, place, nominated = rng.choice((1, *self.viewers)), rng.randrange(12), rng.random() < 0.5
+        of = peer if rng.random() < 0.8 else rng.choice((1, *self.viewers))
+        for rig in self.rigs:
+            rig.plane.add_address(peer, rig.address(of, place), nominated=nominated, now=rig.now)
+
+    def goes_elsewhere(self) -> None:
+        """A peer sends from another of its addresses from now on, which checks may have shown."""
+        peer, place = self.rng.choice((1, *self.viewers)), self.rng.choice((0, 0, self.rng.randrange(12)))
+        for rig in self.rigs:
+            rig.places[peer] = place
+            rig.check(peer, place, nominated=False)
 
     def joins(self) -> None:
         self.consume(self.rng.choice(self.viewers), self.rng.choice((1, 2, 3)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import socket
 from collections.abc import AsyncIterator, Callable
@@ -218,7 +219,7 @@ async def test_checks_may_come_before_the_answer(sfu: Sfu) -> None:
     side, client = sfu.side(), await sfu.client()
     credentials = side.transport.credentials
     connecting = asyncio.create_task(client.connect(credentials.ufrag, credentials.pwd, side.transport.fingerprint))
-    await until(lambda: client.stun_answers > 0 and side.transport.address == client.address)
+    await until(lambda: client.stun_answers > 0 and sfu.port.plane.peer_at(client.address) == side.transport.peer)
     assert not side.connected.is_set()
     side.transport.start([client.fingerprint], "active")
     await connecting
@@ -294,8 +295,50 @@ async def test_peer_that_changes_its_address_is_followed(sfu: Sfu) -> None:
     moved.session = viewer.session
     await moved.check(side.transport.credentials.ufrag, side.transport.credentials.pwd)
     publisher.send_rtp(packet(1))
+    await until(lambda: len(viewer.received) == 2)
+    assert not moved.received, "a check alone earns no traffic"
+
+    def follows() -> bool:
+        moved.send_rtcp(rtcp.receiver_report(1, ()))
+        return sfu.port.plane.address_of(side.transport.peer) == moved.address
+
+    await until(follows, within_s=3.0)
+    publisher.send_rtp(packet(2))
     await until(lambda: len(moved.received) == 1)
-    assert len(viewer.received) == 1
+    assert len(viewer.received) == 2
+
+
+@pytest.mark.parametrize("plane", PlaneKind)
+async def test_a_peer_whose_port_changes_goes_on_without_a_nomination(plane: PlaneKind) -> None:
+    """As behind a NAT that has forgotten it: its checks come from the new port, and name no pair again."""
+    async with running(Sfu(plane=plane)) as sfu:
+        publisher, source = await sfu.connect()
+        viewer, side = await sfu.connect()
+        sfu.publish(source)
+        sfu.subscribe(side, 1)
+        publisher.send_rtp(packet(0))
+        await until(lambda: len(viewer.received) == 1)
+        moved = []
+        for client, end in ((publisher, source), (viewer, side)):
+            client.transport.close()
+            new = await sfu.client()
+            new.session = client.session
+            credentials = end.transport.credentials
+            new.send_raw(new.request(credentials.ufrag, "a wrong password"))
+            refused = len(moved) + 1
+            await until(lambda refused=refused: sfu.port.drops[IceDrop.BAD_INTEGRITY] == refused)  # type: ignore[misc]
+            assert sfu.port.plane.peer_at(new.address) is None
+            await new.check(credentials.ufrag, credentials.pwd, nominate=False)
+            moved.append(new)
+        number = itertools.count(1)
+
+        def arrives() -> bool:
+            moved[0].send_rtp(packet(next(number)))
+            moved[1].send_rtcp(rtcp.receiver_report(1, ()))
+            return len(moved[1].received) > 0
+
+        await until(arrives, within_s=3.0)
+        assert (source.ended, side.ended) == ([], [])
 
 
 async def test_ice_restart_accepts_new_credentials_and_retires_the_old(sfu: Sfu) -> None:
