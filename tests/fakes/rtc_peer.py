@@ -26,6 +26,8 @@ class RtcPeer(asyncio.DatagramProtocol):
         self.received: list[bytes] = []
         self.feedback: list[rtcp.RtcpPacket] = []
         self.stun_answers = 0
+        self.datagrams = 0
+        """Of all kinds."""
         self.transport: asyncio.DatagramTransport | None = None
         self.session: SrtpSession | None = None
         self.profile: SrtpProfile | None = None
@@ -109,6 +111,7 @@ class RtcPeer(asyncio.DatagramProtocol):
         self.transport = cast(asyncio.DatagramTransport, transport)
 
     def datagram_received(self, data: bytes, addr: Address) -> None:
+        self.datagrams += 1
         match classify(data):
             case Traffic.DTLS:
                 self.dtls.feed(data)

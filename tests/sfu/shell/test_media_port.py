@@ -341,6 +341,24 @@ async def test_a_peer_whose_port_changes_goes_on_without_a_nomination(plane: Pla
         assert (source.ended, side.ended) == ([], [])
 
 
+@pytest.mark.parametrize("plane", PlaneKind)
+async def test_a_check_sent_again_from_a_forged_address_gets_no_media(plane: PlaneKind) -> None:
+    """With USE-CANDIDATE, byte for byte as the viewer has sent it."""
+    async with running(Sfu(plane=plane)) as sfu:
+        publisher, source = await sfu.connect()
+        viewer, side = await sfu.connect()
+        stranger = await sfu.client()
+        sfu.publish(source)
+        sfu.subscribe(side, 1)
+        credentials = side.transport.credentials
+        for number in range(30):
+            stranger.send_raw(viewer.request(credentials.ufrag, credentials.pwd))
+            stranger.send_raw(b"\x80\xc9\0\1" + bytes(24))
+            publisher.send_rtp(packet(number))
+            await until(lambda number=number: len(viewer.received) == number + 1)  # type: ignore[misc]
+        assert stranger.datagrams == stranger.stun_answers > 0
+
+
 async def test_ice_restart_accepts_new_credentials_and_retires_the_old(sfu: Sfu) -> None:
     client, side = await sfu.connect()
     old = side.transport.credentials
