@@ -115,7 +115,7 @@ class MediaEntry:
         producer = peer.producers[binding.producer]
         encoding, replaced = producer.bind(binding.rid, header.ssrc, is_rtx=binding.is_rtx, now=now)
         if replaced is not None:
-            peer.routes[replaced] = None
+            peer.replace_route(replaced)
         peer.routes[header.ssrc] = route = (encoding, binding.is_rtx)
         self._feedback.new_ssrc(peer, now=now)
         return route

@@ -19,8 +19,12 @@ if TYPE_CHECKING:
     from sfu.plane.producer import Producer
 
 MAX_SSRCS = 1024
-"""SSRCs a peer may send with. libsrtp keeps half a kilobyte for each for the life of the session; a simulcast track has
-six, so this is 170 tracks one after another on one connection."""
+"""SSRCs of a peer that are known at a time; each costs half a kilobyte. The one that was silent longest is retired for
+a newer one. A simulcast track has six, so this is 170 tracks of which none has ended."""
+
+MAX_RETIRED = 4096
+"""Retired SSRCs that are remembered (16 KiB a peer at most). Their replay windows are gone, so that nothing under them
+may be accepted again with these keys. Only who retires more than that can be sent old packets of its own again."""
 
 
 class PlanePeer:
@@ -28,6 +32,7 @@ class PlanePeer:
 
     __slots__ = (
         "_context",
+        "_retired",
         "_session",
         "_ssrcs",
         "_used",
@@ -58,7 +63,10 @@ class PlanePeer:
         self.peer = peer
         self._context = context
         self._session: SrtpSession | None = None
-        self._ssrcs: set[int] = set()
+        self._ssrcs: dict[int, int] = {}
+        """SSRC -> how many packets had come when its last one did."""
+        self._retired: dict[int, None] = {}
+        """Oldest first."""
         self._used: set[int] = set()
         self.addresses = PeerAddresses()
         self.closed = False
@@ -101,6 +109,7 @@ class PlanePeer:
         self._session = SrtpSession(keys)
         self.addresses.start_again()
         self._ssrcs.clear()
+        self._retired.clear()
         self.arrivals = None  # a new association starts its numbers again
         self._used = {ssrc for consumer in self.consumers.values() for ssrc in consumer.spec.ssrcs}
 
@@ -126,18 +135,36 @@ class PlanePeer:
         if session is None:
             self._context.drops[DropReason.NO_KEYS] += 1
             return None
-        if ssrc not in self._ssrcs and len(self._ssrcs) >= MAX_SSRCS:
-            self._context.drops[DropReason.TOO_MANY_SSRCS] += 1
+        if ssrc in self._retired:
+            self._context.drops[DropReason.RETIRED_SSRC] += 1
             return None
         try:
             packet = session.unprotect_rtcp(datagram) if rtcp else session.unprotect(datagram)
         except BadPacket:
             self._context.drops[DropReason.NOT_AUTHENTIC] += 1
             return None
-        self._ssrcs.add(ssrc)
+        if ssrc not in self._ssrcs and len(self._ssrcs) >= MAX_SSRCS:
+            self._retire(min(self._ssrcs, key=self._ssrcs.__getitem__), session)
         self.packets_in += 1
         self.bytes_in += len(datagram)
+        self._ssrcs[ssrc] = self.packets_in
         return packet
+
+    def _retire(self, ssrc: int, session: SrtpSession) -> None:
+        """Forget all about an SSRC but that it was used."""
+        del self._ssrcs[ssrc]
+        session.forget_incoming(ssrc)
+        self.routes.pop(ssrc, None)
+        if len(self._retired) >= MAX_RETIRED:
+            del self._retired[next(iter(self._retired))]
+        self._retired[ssrc] = None
+
+    def replace_route(self, ssrc: int) -> None:
+        """An SSRC was replaced by another one and must not be bound again."""
+        if ssrc in self._ssrcs:
+            self.routes[ssrc] = None
+        else:
+            self.routes.pop(ssrc, None)
 
     def send_rtp(self, packet: bytes) -> bool:
         """Protect and send; False when that could not be done."""

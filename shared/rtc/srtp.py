@@ -98,6 +98,11 @@ class SrtpSession:
             raise BadPacket(protocol="srtcp", detail=str(error)) from None
         return packet
 
+    def forget_incoming(self, ssrc: int) -> None:
+        """Free the state kept for an SSRC of the other side, its replay window included: it must not be used again."""
+        with contextlib.suppress(pylibsrtp.Error):
+            self._rx.remove_stream(ssrc)
+
     def forget_outgoing(self, ssrc: int) -> None:
         """Free the state kept for an SSRC that nothing will be sent with any more under these keys."""
         # Nothing was sent with it yet when libsrtp knows no such stream.

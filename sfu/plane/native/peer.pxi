@@ -2,7 +2,16 @@
 
 from sfu.plane import peer
 
+cpdef enum:
+    MAX_RETIRED = 4096
+
 cdef uint32_t MAX_SSRCS = peer.MAX_SSRCS
+
+cdef struct Retired:
+    # SSRCs whose replay windows are gone; a ring.
+    uint32_t ssrcs[MAX_RETIRED]
+    int count
+    int oldest
 
 cdef struct PeerCounts:
     # Named as in `PeerSnapshot`.
@@ -15,6 +24,7 @@ cdef struct Peer:
     Srtp keys
     PeerAddresses addresses
     Table streams               # SSRC -> RxStream
+    Retired *retired
     Table routes                # SSRC -> Encoding, tagged; see entry.pxi
     Table by_ssrc               # SSRC -> Consumer
     Vector producers
@@ -77,6 +87,8 @@ cdef void peer_forget_keys(Engine *engine, Peer *peer) noexcept nogil:
     for at in range(peer.streams.size):
         free(peer.streams.slots[at].value)
     table_free(&peer.streams)
+    free(peer.retired)
+    peer.retired = NULL
 
 
 cdef int peer_set_keys(Engine *engine, Peer *peer, const NewKeys *given, double now) noexcept nogil:
@@ -183,8 +195,8 @@ cdef int peer_unprotect(
         return -1
     cdef RxStream *stream = <RxStream *>table_get(&peer.streams, ssrc, 0, 0)
     if stream == NULL:
-        if peer.streams.count >= MAX_SSRCS:
-            engine.totals.drops[TOO_MANY_SSRCS] += 1
+        if is_retired(peer, ssrc):
+            engine.totals.drops[RETIRED_SSRC] += 1
             return -1
         memset(&fresh, 0, sizeof(RxStream))
         stream = &fresh
@@ -205,7 +217,11 @@ cdef int peer_unprotect(
     # Only what is authentic makes the plane remember an SSRC.
     if stream == &fresh:
         stream = <RxStream *>calloc(1, sizeof(RxStream))
-        if stream == NULL or table_put(&peer.streams, ssrc, 0, 0, stream) < 0:
+        if (
+            stream == NULL
+            or (peer.streams.count >= MAX_SSRCS and peer_retire_oldest(peer) < 0)
+            or table_put(&peer.streams, ssrc, 0, 0, stream) < 0
+        ):
             free(stream)
             engine.totals.drops[NO_MEMORY] += 1
             return -1
@@ -216,7 +232,55 @@ cdef int peer_unprotect(
             replay_add(stream, delta)
     peer.counts.packets_in += 1
     peer.counts.bytes_in += length
+    stream.last = peer.counts.packets_in
     return plain
+
+
+cdef bint is_retired(Peer *peer, uint32_t ssrc) noexcept nogil:
+    cdef int at
+    if peer.retired != NULL:
+        for at in range(peer.retired.count):
+            if peer.retired.ssrcs[at] == ssrc:
+                return True
+    return False
+
+
+cdef int peer_retire_oldest(Peer *peer) noexcept nogil:
+    """Forget all about the SSRC that was silent longest, but that it was used. 0, or -1 without memory."""
+    cdef uint32_t at, ssrc
+    cdef Slot *oldest = NULL
+    cdef Retired *retired
+    if peer.retired == NULL:
+        peer.retired = <Retired *>calloc(1, sizeof(Retired))
+        if peer.retired == NULL:
+            return -1
+    for at in range(peer.streams.size):
+        if peer.streams.slots[at].value != NULL and (
+            oldest == NULL or (<RxStream *>peer.streams.slots[at].value).last < (<RxStream *>oldest.value).last
+        ):
+            oldest = &peer.streams.slots[at]
+    ssrc = <uint32_t>oldest.a
+    free(oldest.value)
+    table_remove(&peer.streams, ssrc, 0, 0)
+    if not peer.keys.direct:
+        crypto.remove_stream(peer.keys.srtp_rx, network_order(ssrc))
+    table_remove(&peer.routes, ssrc, 0, 0)
+    retired = peer.retired
+    if retired.count < MAX_RETIRED:
+        retired.ssrcs[retired.count] = ssrc
+        retired.count += 1
+    else:
+        retired.ssrcs[retired.oldest] = ssrc
+        retired.oldest = (retired.oldest + 1) % MAX_RETIRED
+    return 0
+
+
+cdef void peer_replace_route(Peer *peer, uint32_t ssrc) noexcept nogil:
+    """An SSRC was replaced by another one and must not be bound again."""
+    if table_get(&peer.streams, ssrc, 0, 0) != NULL:
+        table_put(&peer.routes, ssrc, 0, 0, <void *>REPLACED)
+    else:
+        table_remove(&peer.routes, ssrc, 0, 0)
 
 
 cdef void peer_send_rtcp(Engine *engine, Peer *peer, const uint8_t *compound, int length) noexcept nogil:

@@ -180,7 +180,7 @@ cdef Encoding *producer_bind(
             return NULL
     if rtx:
         if encoding.rtx_bound:
-            table_put(&peer.routes, encoding.rtx_ssrc, 0, 0, <void *>REPLACED)
+            peer_replace_route(peer, encoding.rtx_ssrc)
         encoding.rtx_bound = True
         encoding.rtx_ssrc = ssrc
         encoding.rtx_stats.on = False
@@ -195,7 +195,7 @@ cdef Encoding *producer_bind(
             return NULL
         producer.encodings.items[place] = encoding
         old.bound = False
-        table_put(&peer.routes, old.ssrc, 0, 0, <void *>REPLACED)
+        peer_replace_route(peer, old.ssrc)
         if old.rtx_bound:
             encoding.rtx_bound = True
             encoding.rtx_ssrc = old.rtx_ssrc

@@ -25,6 +25,7 @@ cdef struct RxStream:
     uint64_t window[WINDOW_WORDS]
     uint32_t rtcp_start
     uint64_t rtcp_seen[2]
+    int64_t last                # how many packets had come when its last one did
 
 cdef struct Srtp:
     bint direct                 # GCM on libcrypto itself; else libsrtp

@@ -664,10 +664,45 @@ def test_a_peer_that_nominates_several_addresses_at_once_is_sent_to_where_it_sen
     assert sum(one != other for one, other in itertools.pairwise(addresses)) <= 1
 
 
-def test_a_peer_cannot_use_up_memory_with_ssrcs(rig: Rig) -> None:
-    for ssrc in range(10_000, 10_000 + MAX_SSRCS + 7):
-        rig.rtp(1, ssrc=ssrc, sequence=1, timestamp=0, payload=b"x", payload_type=34)
-    assert rig.drops("too-many-ssrcs") == 7
+@pytest.mark.parametrize("profile", SrtpProfile)
+def test_an_ssrc_that_changes_for_ever_is_always_forwarded_and_never_replayed(profile: SrtpProfile) -> None:
+    rig = Rig(profile=profile)
+    rig.peer(1)
+    rig.peer(2)
+    rig.produce(1, 1)
+    rig.consume(1, 2, 1)
+    given: list[bytes] = []
+    handle = rig.plane.handle
+
+    def keep(datagram: bytes, address: Address, *, now: float) -> None:
+        given.append(datagram)
+        handle(datagram, address, now=now)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Rig, "datagram", lambda rig, peer, datagram: keep(datagram, rig.address(1), now=rig.now))
+        for number in range(MAX_SSRCS + 60):
+            frame(rig, number, key=True, ssrc=10_000 + number)
+            rig.now += 0.01
+    rig.collect()
+    assert len(rig.sent[2]) == MAX_SSRCS + 60
+    for old in (given[0], given[1], given[55], given[70], given[-2]):
+        rig.datagram(1, old)
+    assert len(rig.sent[2]) == MAX_SSRCS + 60
+    assert (rig.drops("retired-ssrc"), rig.drops("not-authentic")) == (3, 2)
+    frame(rig, MAX_SSRCS + 60, ssrc=10_000 + MAX_SSRCS + 59)
+    assert len(rig.sent[2]) == MAX_SSRCS + 61
+
+
+def test_the_ssrc_that_was_silent_longest_is_retired(rig: Rig) -> None:
+    rig.consume(1, 2, 1)
+    frame(rig, 0, key=True)
+    for number in range(2 * MAX_SSRCS):
+        rig.rtp(1, ssrc=10_000 + number, sequence=1, timestamp=0, payload=b"x", payload_type=34)
+        if number % (MAX_SSRCS // 2) == 0:
+            frame(rig, 1 + number // (MAX_SSRCS // 2))
+    frame(rig, 5)
+    assert len(rig.sent[2]) == 6
+    assert rig.drops("retired-ssrc") == 0
 
 
 def test_unreadable_vp8_costs_one_packet_and_leaves_no_gap(rig: Rig) -> None:
