@@ -41,6 +41,9 @@ MTU = 1200
 _RECORD_HEADER = 13
 """Content type, version, epoch, sequence number, length (RFC 6347 section 4.1)."""
 
+_HELLO_END = _RECORD_HEADER + 12 + 2 + 32
+"""Of a ClientHello's random: after the handshake message's header and the version."""
+
 Role = Literal["server", "client"]
 Source = tuple[str, int]
 """Where a datagram came from, for owners that want to know."""
@@ -212,6 +215,14 @@ class DtlsTransport(RTCDtlsTransport):
         await self.stop()
         self._wire.close()
 
+    def abandon(self) -> None:
+        """End without a word: the other side has begun again. Cancel `handshake` first."""
+        self._on_closed = None
+        self._wire.send_datagram = lambda datagram: None
+        if self._task is not None:
+            self._task.cancel()
+        self._wire.close()
+
     def _give_up(self, failure: DtlsFailure, detail: str = "") -> DtlsFailed:
         self._on_closed = None
         self._alert()
@@ -270,6 +281,17 @@ class DtlsTransport(RTCDtlsTransport):
             on_closed, self._on_closed = self._on_closed, None
             self._wire.close()
             on_closed()
+
+
+def client_hello(datagram: bytes) -> bytes | None:
+    """The random of the ClientHello that a datagram begins with, which tells one handshake from another; else None
+    (RFC 6347 sections 4.1 and 4.2.2)."""
+    if len(datagram) < _HELLO_END or datagram[0] != 22 or datagram[3:5] != b"\0\0":
+        return None
+    message = datagram[_RECORD_HEADER:]
+    if message[0] != 1 or message[6:9] != b"\0\0\0":
+        return None  # another message, or not its first fragment
+    return datagram[_HELLO_END - 32 : _HELLO_END]
 
 
 def split_flight(flight: bytes) -> list[bytes]:

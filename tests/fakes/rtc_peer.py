@@ -32,9 +32,9 @@ class RtcPeer(asyncio.DatagramProtocol):
         self.session: SrtpSession | None = None
         self.profile: SrtpProfile | None = None
         self.closed_by_sfu = False
-        self.dtls = DtlsTransport(
-            send=self.send_raw, role="client", certificate=self.certificate, profiles=profiles, on_closed=self._closed
-        )
+        self.deaf_to_dtls = False
+        self._profiles = profiles
+        self.use_certificate(self.certificate)
         self._remote_password = ""
         self._answered = asyncio.Event()
 
@@ -44,6 +44,13 @@ class RtcPeer(asyncio.DatagramProtocol):
         local = "::1" if ":" in server[0] else "127.0.0.1"
         _, peer = await loop.create_datagram_endpoint(lambda: cls(server, profiles), local_addr=(local, 0))
         return peer
+
+    def use_certificate(self, certificate: Certificate) -> None:
+        """Before `connect`: that of another connection."""
+        self.certificate = certificate
+        self.dtls = DtlsTransport(
+            send=self.send_raw, role="client", certificate=certificate, profiles=self._profiles, on_closed=self._closed
+        )
 
     @property
     def fingerprint(self) -> Fingerprint:
@@ -114,7 +121,8 @@ class RtcPeer(asyncio.DatagramProtocol):
         self.datagrams += 1
         match classify(data):
             case Traffic.DTLS:
-                self.dtls.feed(data)
+                if not self.deaf_to_dtls:
+                    self.dtls.feed(data)
             case Traffic.STUN:
                 self.stun_answers += 1
                 try:

@@ -29,6 +29,7 @@ from shared.messages.media import (
 from shared.messages.player import Failed, Ping, Pong
 from shared.rtc import sdp
 from tests.fakes.media_player import MediaPlayer, media_token
+from tests.fakes.rtc_peer import RtcPeer
 from tests.fakes.sfu_process import SfuProcess, until
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -96,6 +97,35 @@ async def test_media_flows_from_publish_to_subscribe_and_ends_in_order(sfu: SfuP
     await alice.say(StopPublishing(publications=("cam",)))
     assert await bob.wait(PublicationEnded) == PublicationEnded(publication="cam")
     await until(lambda: bob.tracks.keys() == {"mic"})
+
+
+async def test_a_publisher_goes_on_from_a_new_port_and_over_a_new_connection(join: Join) -> None:
+    """First its port changes, as behind NAT; then it connects again with the certificate that it has."""
+    alice, bob = join("alice"), join("bob")
+    await alice.enter()
+    await bob.enter()
+    await bob.subscribe("moving")
+    answer = sdp.parse((await alice.publish(video="moving")).sdp)
+    await alice.send_until(lambda: bob.received > 5)
+    before = alice.sending
+    assert before is not None
+    assert before.transport is not None
+    before.transport.close()
+    alice.sending = moved = await RtcPeer.open(before.server)
+    moved.session = before.session
+    await moved.check(answer.media[0].ufrag, answer.media[0].pwd, nominate=False)
+    seen = bob.received
+    await asyncio.wait_for(alice.send_until(lambda: bob.received > seen + 5), 3.0)
+
+    assert moved.transport is not None
+    moved.transport.close()
+    alice.sending = again = await RtcPeer.open(before.server)
+    again.use_certificate(before.certificate)
+    seen = bob.received
+    await asyncio.wait_for(alice.publish(video="moving"), 5.0)
+    await asyncio.wait_for(alice.send_until(lambda: bob.received > seen + 5), 5.0)
+    assert not again.closed_by_sfu
+    assert not alice.of(Failed)
 
 
 async def test_a_publication_that_comes_later_is_offered_then(join: Join) -> None:

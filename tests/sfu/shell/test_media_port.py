@@ -21,7 +21,7 @@ from sfu.shell.peer import PeerEnd, PeerTransport
 from sfu.shell.udp import MediaPort, PortDrop
 from shared.errors import BadSdp
 from shared.rtc import rtcp, rtp
-from shared.rtc.dtls import Certificate, DtlsFailed, DtlsFailure
+from shared.rtc.dtls import Certificate, DtlsFailed, DtlsFailure, DtlsTransport
 from shared.rtc.srtp import SrtpProfile
 from tests.fakes.plane_rig import vp8_payload
 from tests.fakes.rtc_peer import RtcPeer, until
@@ -370,6 +370,101 @@ async def test_ice_restart_accepts_new_credentials_and_retires_the_old(sfu: Sfu)
     await until(lambda: sfu.port.drops[IceDrop.UNKNOWN_UFRAG] == 1)
     assert client.stun_answers == answers
     assert side.transport.connected
+
+
+async def begin_again(sfu: Sfu, before: RtcPeer, *, with_its_certificate: bool = True) -> RtcPeer:
+    """A new connection, as a page makes one: ufrag, port and handshake are new."""
+    client = await sfu.client()
+    if with_its_certificate:
+        client.use_certificate(before.certificate)
+    return client
+
+
+@pytest.mark.parametrize("plane", PlaneKind)
+async def test_a_new_connection_with_the_same_certificate_shakes_hands_again(plane: PlaneKind) -> None:
+    async with running(Sfu(plane=plane)) as sfu:
+        publisher, source = await sfu.connect()
+        viewer, side = await sfu.connect()
+        sfu.publish(source)
+        sfu.subscribe(side, 1)
+        publisher.send_rtp(packet(0))
+        await until(lambda: len(viewer.received) == 1)
+        moved = []
+        for client, end in ((publisher, source), (viewer, side)):
+            client.transport.close()
+            new = await begin_again(sfu, client)
+            fresh = end.transport.restart_ice()
+            await asyncio.wait_for(new.connect(fresh.ufrag, fresh.pwd, end.transport.fingerprint), 5)
+            moved.append(new)
+        number = itertools.count(0)
+
+        def arrives() -> bool:
+            moved[0].send_rtp(packet(next(number), ssrc=43))
+            return len(moved[1].received) > 3
+
+        await until(arrives, within_s=5.0)
+        assert (source.ended, side.ended) == ([], [])
+        await moved[1].dtls.close()
+        await until(lambda: side.ended == [(PeerEnd.CLOSED_BY_PEER, "")])
+
+
+async def test_a_handshake_begun_again_by_another_changes_nothing(sfu: Sfu) -> None:
+    """Be it with another certificate, never finished, or from an address that no check has shown."""
+    publisher, source = await sfu.connect()
+    viewer, side = await sfu.connect()
+    sfu.publish(source)
+    sfu.subscribe(side, 1)
+    credentials = side.transport.credentials
+    thief = await begin_again(sfu, viewer, with_its_certificate=False)
+    mute = await begin_again(sfu, viewer)
+    unknown = await begin_again(sfu, viewer)
+    for stranger in (thief, mute):
+        await stranger.check(credentials.ufrag, credentials.pwd)
+    mute.deaf_to_dtls = unknown.deaf_to_dtls = True
+    tasks = [
+        asyncio.create_task(stranger.dtls.handshake([side.transport.fingerprint], timeout_s=2.0))
+        for stranger in (thief, mute, unknown)
+    ]
+    await until(lambda: sfu.port.drops[PortDrop.DTLS_UNKNOWN_ADDRESS] > 0 and mute.datagrams > 2)
+    await until(lambda: thief.closed_by_sfu)
+    for number in range(20):
+        publisher.send_rtp(packet(number))
+        await until(lambda number=number: len(viewer.received) == number + 1)  # type: ignore[misc]
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    assert not any(stranger.received for stranger in (thief, mute, unknown))
+    assert side.ended == []
+    await viewer.dtls.close()
+    await until(lambda: side.ended == [(PeerEnd.CLOSED_BY_PEER, "")])
+
+
+async def test_the_handshakes_begun_for_an_address_are_bounded(sfu: Sfu) -> None:
+    """A forged ClientHello is answered with a flight; a thousand of them are not answered with a thousand."""
+    client, side = await sfu.connect()
+    stranger = await begin_again(sfu, client)
+    stranger.deaf_to_dtls = True
+    await stranger.check(side.transport.credentials.ufrag, side.transport.credentials.pwd)
+    hello = await first_hello()
+    for number in range(1000):
+        stranger.send_raw(hello[:27] + number.to_bytes(32, "big") + hello[59:])
+        if number % 50 == 0:
+            await asyncio.sleep(0.001)
+    checks = stranger.stun_answers
+    await asyncio.sleep(0.3)
+    assert 0 < stranger.datagrams - checks <= 4
+    assert side.ended == []
+
+
+async def first_hello() -> bytes:
+    """The first flight of a DTLS client."""
+    flights: list[bytes] = []
+    dtls = DtlsTransport(send=flights.append, role="client", certificate=Certificate.generateCertificate())
+    task = asyncio.create_task(dtls.handshake([Certificate.generateCertificate().fingerprint]))
+    await until(lambda: bool(flights))
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    return flights[0]
 
 
 async def test_a_peer_that_wants_to_be_passive_too_is_refused(sfu: Sfu) -> None:
