@@ -15,11 +15,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, runtime_checkable
 
+from sfu.core.media.addresses import Address as Address
 from sfu.core.media.delivery import Delivered
 from shared.rtc.srtp import SrtpKeys
-
-Address = tuple[str, int]
-"""IP address in numbers and UDP port. An IPv4 address stands as such, also where an IPv6 socket heard from it."""
 
 Kind = Literal["audio", "video"]
 

@@ -28,6 +28,10 @@ from shared.rtc.srtp import SrtpProfile, SrtpSession
 include "native/system.pxi"
 include "native/table.pxi"
 include "native/values.pxi"
+
+cdef struct Engine
+
+include "native/pktinfo.pxi"
 include "native/crypto.pxi"
 include "native/srtp.pxi"
 
@@ -35,8 +39,6 @@ cdef struct Peer
 cdef struct Producer
 cdef struct Encoding
 cdef struct Consumer
-cdef struct Engine
-
 include "native/drops.pxi"
 
 # Formats, as shared.rtc.
@@ -131,6 +133,17 @@ cdef class CompiledPlane:
             raise MemoryError
         return result
 
+    cdef int _address(self, Address *address, given) except -1:
+        """As `sfu.plane.api.Address` says. Raises `ValueError` for what is none."""
+        cdef Address ours
+        cdef Local local
+        set_address(address, given)
+        if len(given) > 2:
+            set_address(&ours, (given[2], 0))
+            local = Local(ours.high, ours.low, is_four(&ours))
+            address.port |= <uint64_t>self._act(NULL, 0, on_local, &local, 0) << LOCAL_SHIFT
+        return 0
+
     cdef int _end(self) except -1:
         """End the thread; the socket is its maker's again."""
         cdef uint64_t one = 1
@@ -165,6 +178,7 @@ cdef class CompiledPlane:
             raise RuntimeError("the plane has been started")
         sock = socket.socket(fileno=os.dup(fd))
         engine.six = sock.family == socket.AF_INET6
+        engine.wild = sock.getsockname()[0] in ("0.0.0.0", "::")
         sock.close()
         engine.wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)
         engine.event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)
@@ -204,7 +218,7 @@ cdef class CompiledPlane:
         raws = <Raw *>taken.items
         told = []
         for at in range(taken.count):
-            told.append((raws[at].bytes[:raws[at].length], get_address(&raws[at].source)))
+            told.append((raws[at].bytes[:raws[at].length], get_asked(self.engine, &raws[at].source)))
             free(raws[at].bytes)
         free(raws)
         return told
@@ -220,7 +234,7 @@ cdef class CompiledPlane:
             return 0
         waiting = [
             (batch.bytes[batch.outs[at].offset:batch.outs[at].offset + batch.outs[at].length],
-             get_address(&batch.destinations[batch.outs[at].destination].address))
+             get_asked(self.engine, &batch.destinations[batch.outs[at].destination].address))
             for at in range(batch.count)
         ]
         batch_reset(engine, batch)
@@ -242,7 +256,7 @@ cdef class CompiledPlane:
         if peer not in self.used:
             return
         memset(&new, 0, sizeof(NewKeys))
-        set_address(&new.address, address)
+        self._address(&new.address, address)
         new.rx, new.tx, new.rx_salt, new.tx_salt, new.length = rx, tx, rx_salt, tx_salt, <int>len(rx)
         if not direct_gcm or keys.profile is SrtpProfile.AES128_CM_SHA1_80:
             session = SrtpSession(keys)
@@ -261,19 +275,21 @@ cdef class CompiledPlane:
 
     def add_address(self, int64_t peer, address, *, bint nominated, double now):
         cdef Shown shown
-        set_address(&shown.address, address)
+        self._address(&shown.address, address)
         shown.nominated = nominated
         self._act(&self.engine.peers, peer, on_add_address, &shown, now)
         self._done()
 
     def peer_at(self, address):
         cdef Found found
-        set_address(&found.address, address)
+        self._address(&found.address, address)
         return found.peer if self._act(NULL, 0, on_peer_at, &found, 0) == 0 else None
 
     def address_of(self, int64_t peer):
         cdef Found found
-        return get_address(&found.address) if self._act(&self.engine.peers, peer, on_address_of, &found, 0) == 0 else None
+        if self._act(&self.engine.peers, peer, on_address_of, &found, 0) != 0:
+            return None
+        return get_asked(self.engine, &found.address)
 
     def remove_peer(self, int64_t peer):
         self._act(&self.engine.peers, peer, on_remove_peer, NULL, 0)
@@ -385,7 +401,7 @@ cdef class CompiledPlane:
         cdef Datagram given
         given.data = data
         given.length = <int>min(len(datagram), RECEIVE_ROOM)
-        set_address(&given.source, address)
+        self._address(&given.source, address)
         memcpy(data, bytes_at, given.length)
         self._act(NULL, 0, on_datagram, &given, now)
         self._done()

@@ -39,7 +39,7 @@ class ProbeEnd(asyncio.DatagramProtocol):
         self._pwd = credentials.pwd
         loop = asyncio.get_running_loop()
         try:
-            self._transport, _ = await loop.create_datagram_endpoint(lambda: self, remote_addr=address)
+            self._transport, _ = await loop.create_datagram_endpoint(lambda: self, remote_addr=address[:2])
         except OSError as error:
             raise ProbeFailed(ProbeFailure.ADDRESS, str(error)) from None
         try:

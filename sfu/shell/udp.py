@@ -15,6 +15,7 @@ from sfu.core.ice_lite import IceDrop, IceLite
 from sfu.plane.api import Address, Event, Plane, SocketPlane
 from sfu.plane.choice import make_plane as default_plane
 from sfu.plane.drops import DropReason
+from sfu.shell.pktinfo import CONTROL_BYTES, MAPPED, ask_for_it, asked, is_bound_to_all, sent_from
 from shared.logs import OncePerMinute
 from shared.rtc.demux import MAX_DATAGRAM, Traffic, classify
 
@@ -34,7 +35,6 @@ MAX_SLEEP_S = 0.05
 
 CONSENT_EVERY_S = 1.0
 
-_MAPPED = "::ffff:"
 _SO_SNDBUFFORCE, _SO_RCVBUFFORCE = 32, 33
 """Linux; Python's socket module has no names for them."""
 
@@ -49,15 +49,15 @@ class PortDrop(StrEnum):
     RECEIVE_FAILED = "receive-failed"
 
 
-def mapped(address: Address) -> Address:
-    """How an IPv6 socket wants an IPv4 address written (RFC 4291 section 2.5.5.2)."""
-    host, port = address
-    return (host if ":" in host else _MAPPED + host), port
+def mapped(address: Address) -> tuple[str, int]:
+    """How an IPv6 socket wants an IPv4 address written."""
+    host, port = address[:2]
+    return (host if ":" in host else MAPPED + host), port
 
 
-def unmapped(source: tuple[str, int] | tuple[str, int, int, int]) -> Address:
+def unmapped(source: tuple[str, int] | tuple[str, int, int, int]) -> tuple[str, int]:
     """The address a datagram came from, as the rest of the code knows it."""
-    return source[0].removeprefix(_MAPPED), source[1]
+    return source[0].removeprefix(MAPPED), source[1]
 
 
 def widen(sock: socket.socket) -> None:
@@ -101,6 +101,7 @@ class MediaPort:
     ) -> None:
         self._sock = sock
         self._six = sock.family == socket.AF_INET6
+        self._bound_to_all = is_bound_to_all(sock)
         self._loop = asyncio.get_running_loop()
         self._on_events = on_events
         self._users: dict[int, DatagramUser] = {}
@@ -147,13 +148,15 @@ class MediaPort:
             sock.setblocking(False)
             widen(sock)
             sock.bind((host, port))
+            if is_bound_to_all(sock):
+                ask_for_it(sock)
         except OSError:
             sock.close()
             raise
         return cls(sock, make_plane=make_plane or default_plane, on_events=on_events)
 
     @property
-    def address(self) -> Address:
+    def address(self) -> tuple[str, int]:
         """Where it is bound."""
         host, port = self._sock.getsockname()[:2]
         return host, port
@@ -203,7 +206,11 @@ class MediaPort:
     def send(self, datagram: bytes, address: Address) -> None:
         """Send or drop: a full buffer is the network's business, and no peer may harm another."""
         try:
-            self._sock.sendto(datagram, mapped(address) if self._six else address)
+            to = mapped(address) if self._six else address[:2]
+            if len(address) > 2:
+                self._sock.sendmsg([datagram], sent_from(address[2], six=self._six), 0, to)
+            else:
+                self._sock.sendto(datagram, to)
         except (BlockingIOError, InterruptedError):
             self.drops[PortDrop.SEND_BUFFER_FULL] += 1
         except OSError as error:
@@ -238,16 +245,24 @@ class MediaPort:
         now = self._loop.time()
         for _ in range(BATCH):
             try:
-                datagram, source = self._sock.recvfrom(MAX_DATAGRAM + 1)
+                datagram, address = self._receive_one()
             except (BlockingIOError, InterruptedError):
                 break
             except OSError as error:
                 self.drops[PortDrop.RECEIVE_FAILED] += 1
                 self._trouble.warning("receive-failed", f"reading the media port failed: {error}")
                 break
-            self._receive(datagram, unmapped(source), now)
+            self._receive(datagram, address, now)
         self._deliver_events()
         self._schedule()
+
+    def _receive_one(self) -> tuple[bytes, Address]:
+        if not self._bound_to_all:
+            datagram, source = self._sock.recvfrom(MAX_DATAGRAM + 1)
+            return datagram, unmapped(source)
+        datagram, ancillary, _, source = self._sock.recvmsg(MAX_DATAGRAM + 1, CONTROL_BYTES)
+        ours = asked(ancillary)
+        return datagram, unmapped(source) if ours is None else (*unmapped(source), ours)
 
     def _receive(self, datagram: bytes, address: Address, now: float) -> None:
         match classify(datagram):
@@ -265,7 +280,7 @@ class MediaPort:
                 self.drops[PortDrop.UNREADABLE] += 1
 
     def _stun(self, datagram: bytes, address: Address, now: float) -> None:
-        outcome = self.ice.receive(datagram, address, now=now)
+        outcome = self.ice.receive(datagram, address[:2], now=now)
         if isinstance(outcome, IceDrop):
             self.drops[outcome] += 1
             if outcome not in (IceDrop.MALFORMED, IceDrop.INDICATION):

@@ -45,7 +45,7 @@ _HELLO_END = _RECORD_HEADER + 12 + 2 + 32
 """Of a ClientHello's random: after the handshake message's header and the version."""
 
 Role = Literal["server", "client"]
-Source = tuple[str, int]
+Source = tuple[str, int] | tuple[str, int, str]
 """Where a datagram came from, for owners that want to know."""
 
 PREFERRED_PROFILES = (SrtpProfile.AEAD_AES_128_GCM, SrtpProfile.AEAD_AES_256_GCM, SrtpProfile.AES128_CM_SHA1_80)

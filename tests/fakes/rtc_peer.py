@@ -28,6 +28,8 @@ class RtcPeer(asyncio.DatagramProtocol):
         self.stun_answers = 0
         self.datagrams = 0
         """Of all kinds."""
+        self.from_elsewhere = 0
+        """Datagrams from another address than the one that was asked: no ICE agent takes them."""
         self.transport: asyncio.DatagramTransport | None = None
         self.session: SrtpSession | None = None
         self.profile: SrtpProfile | None = None
@@ -119,6 +121,9 @@ class RtcPeer(asyncio.DatagramProtocol):
 
     def datagram_received(self, data: bytes, addr: Address) -> None:
         self.datagrams += 1
+        if addr[:2] != self.server:
+            self.from_elsewhere += 1
+            return
         match classify(data):
             case Traffic.DTLS:
                 if not self.deaf_to_dtls:

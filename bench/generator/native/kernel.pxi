@@ -6,11 +6,7 @@ cdef extern from *:
     #define UDP_GRO 104
     #endif
     """
-    struct in_pktinfo:
-        int ipi_ifindex
-        in_addr ipi_spec_dst
-        in_addr ipi_addr
-    int IPPROTO_IP, IP_PKTINFO, UDP_GRO
+    int UDP_GRO
     pthread_t pthread_self() noexcept nogil
 
 

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-Address = tuple[str, int]
+Address = tuple[str, int] | tuple[str, int, str]
+"""IP address in numbers and UDP port, and our own IP address that was asked, where the socket is bound to all of them:
+another one is another way to the same peer, and answers leave from the one that was asked. An IPv4 address stands as
+such, also where an IPv6 socket heard from it."""
 
 MAX_ADDRESSES = 8
 """Addresses kept of a peer; browsers try two or three. The one seen longest ago is evicted."""

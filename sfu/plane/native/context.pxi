@@ -39,6 +39,9 @@ cdef struct Engine:
     bint threaded
     bint gso
     bint six                    # the socket is an IPv6 one
+    bint wild                   # it is bound to all addresses, and tells which one was asked
+    Local locals[MAX_LOCALS]    # which ones have been; only added to
+    int local_count
     bint coalesce
     bint pad
     int fd

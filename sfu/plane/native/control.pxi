@@ -78,6 +78,10 @@ cdef int on_datagram(Engine *engine, void *_, void *given, double now) noexcept 
     return 0
 
 
+cdef int on_local(Engine *engine, void *_, void *local, double now) noexcept nogil:
+    return local_number(engine, <Local *>local)
+
+
 cdef int take_raws(Engine *engine, void *_, void *out, double now) noexcept nogil:
     cdef uint64_t told
     (<Taken *>out)[0] = Taken(engine.raws, engine.raw_count)

@@ -5,7 +5,7 @@ cdef enum:
     VECTORS = 2048              # datagrams per sendmmsg
     MAX_SEGMENTS = 64           # UDP_MAX_SEGMENTS of kernels before 6.9
     RUN_BYTES = 65000           # of one run: an IP datagram's limit, headers off
-    CONTROL = 32                # CMSG_SPACE of a uint16_t, rounded up
+    CONTROL = 64                # CMSG_SPACE of an in6_pktinfo and of a uint16_t
     PATIENCE = 4                # waits of WAIT_NS at most for room to send, per batch
     WAIT_NS = 1000000
     REFUSED_RUNS = 16           # so many in a row, and runs are given up
@@ -37,6 +37,9 @@ cdef void message_begin(
     message.msg_name = &sender.addresses[at]
     message.msg_namelen = address_write(address, &sender.addresses[at], engine.six)
     message.msg_iov = &sender.vectors[sender.vector_count]
+    message.msg_controllen = address_answer(engine, address, &sender.controls[at * CONTROL])
+    if message.msg_controllen:
+        message.msg_control = &sender.controls[at * CONTROL]
     sender.first_out[at] = number
     sender.segments[at] = 0
     sender.message_count += 1
@@ -44,13 +47,13 @@ cdef void message_begin(
 
 cdef void message_segmented(Sender *sender, int at, int size) noexcept nogil:
     cdef msghdr *message = &sender.messages[at].msg_hdr
-    cdef cmsghdr *control = <cmsghdr *>&sender.controls[at * CONTROL]
+    cdef cmsghdr *control = <cmsghdr *>&sender.controls[at * CONTROL + message.msg_controllen]
     control.cmsg_len = CMSG_LEN(sizeof(uint16_t))
     control.cmsg_level = SOL_UDP
     control.cmsg_type = UDP_SEGMENT
     (<uint16_t *>CMSG_DATA(control))[0] = <uint16_t>size
-    message.msg_control = control
-    message.msg_controllen = CMSG_SPACE(sizeof(uint16_t))
+    message.msg_control = &sender.controls[at * CONTROL]
+    message.msg_controllen += CMSG_SPACE(sizeof(uint16_t))
 
 
 cdef void send_batch(Engine *engine, Batch *batch) noexcept nogil:
@@ -160,8 +163,7 @@ cdef void send_single(Engine *engine, Sender *sender, Batch *batch, int at) noex
     """A run's datagrams without segmentation."""
     cdef mmsghdr one = sender.messages[at]
     cdef int segment
-    one.msg_hdr.msg_control = NULL
-    one.msg_hdr.msg_controllen = 0
+    one.msg_hdr.msg_controllen -= CMSG_SPACE(sizeof(uint16_t))
     one.msg_hdr.msg_iovlen = 1
     for segment in range(sender.segments[at]):
         one.msg_hdr.msg_iov = &sender.messages[at].msg_hdr.msg_iov[segment]

@@ -34,6 +34,7 @@ cdef extern from *:
     int EAGAIN, EINTR, ENOBUFS, EWOULDBLOCK, ECONNREFUSED, EINVAL, EIO, EMSGSIZE, ENOMEM
     int AF_INET, AF_INET6, SOL_SOCKET, SOL_UDP, UDP_SEGMENT, SO_TIMESTAMPNS, SCM_TIMESTAMPNS
     int MSG_DONTWAIT, MSG_NOSIGNAL, MSG_TRUNC, EFD_NONBLOCK, EFD_CLOEXEC, POLLIN, POLLOUT
+    int IPPROTO_IP, IPPROTO_IPV6, IP_PKTINFO, IPV6_PKTINFO
     int CLOCK_MONOTONIC, CLOCK_REALTIME
 
     ctypedef unsigned int socklen_t
@@ -54,6 +55,11 @@ cdef extern from *:
         unsigned short sin6_family
         uint16_t sin6_port
         in6_addr sin6_addr
+    struct in_pktinfo:
+        in_addr ipi_spec_dst
+        in_addr ipi_addr
+    struct in6_pktinfo:
+        in6_addr ipi6_addr
     struct iovec:
         void *iov_base
         size_t iov_len

@@ -8,7 +8,7 @@ from shared.rtc import demux
 cdef enum:
     RECEIVED = 64               # datagrams per recvmmsg
     RECEIVE_ROOM = 2048
-    RECEIVE_CONTROL = 64
+    RECEIVE_CONTROL = 128       # a time-stamp and an in6_pktinfo
     SLICE = 64                  # datagrams made before they are sent: about 80 KB, a part of a core's own cache
 
 cdef unsigned int MAX_DATAGRAM = demux.MAX_DATAGRAM
@@ -181,6 +181,8 @@ cdef void plane_receive(Engine *engine, Receiver *receiver) noexcept nogil:
         address_read(&receiver.addresses[at], &source)
         pthread_mutex_lock(&engine.mutex)
         engine.received_ns = received_at(&receiver.messages[at].msg_hdr)
+        if engine.wild:
+            address_asked(engine, &receiver.messages[at].msg_hdr, &source)
         plane_datagram(
             engine, data, receiver.messages[at].msg_len, receiver.messages[at].msg_hdr.msg_flags, &source, now
         )

@@ -10,7 +10,7 @@ cdef struct Name:
 cdef struct Address:
     uint64_t high
     uint64_t low
-    uint64_t port               # with the family above it
+    uint64_t port               # with the family above it, and which of our addresses it asked; see pktinfo.pxi
 
 
 cdef inline bint same_name(const Name *a, const Name *b) noexcept nogil:
@@ -36,6 +36,10 @@ cdef inline bint same_address(const Address *a, const Address *b) noexcept nogil
     return a.high == b.high and a.low == b.low and a.port == b.port
 
 
+cdef inline bint is_four(const Address *address) noexcept nogil:
+    return (address.port >> 16 & 0xFF) == 4
+
+
 cdef int set_address(Address *address, object given) except -1:
     """An IPv4 or IPv6 address and a port. Raises `ValueError` for anything else."""
     host, port = given[0], given[1]
@@ -53,7 +57,7 @@ cdef int set_address(Address *address, object given) except -1:
 
 
 cdef tuple get_address(const Address *address):
-    if address.port >> 16 == 4:
+    if is_four(address):
         host = f"{address.low >> 24 & 255}.{address.low >> 16 & 255}.{address.low >> 8 & 255}.{address.low & 255}"
         return host, int(address.port & 0xFFFF)
     whole = (<object>address.high) << 64 | address.low
@@ -64,14 +68,14 @@ cdef socklen_t address_write(const Address *address, sockaddr_in6 *out, bint map
     """The kernel's form; on an IPv6 socket (`mapped`) an IPv4 address is written as an IPv6 one."""
     cdef sockaddr_in *four = <sockaddr_in *>out
     memset(out, 0, sizeof(sockaddr_in6))
-    if address.port >> 16 == 4 and not mapped:
+    if is_four(address) and not mapped:
         four.sin_family = AF_INET
         write16(<uint8_t *>&four.sin_port, address.port & 0xFFFF)
         write32(<uint8_t *>&four.sin_addr, <uint32_t>address.low)
         return sizeof(sockaddr_in)
     out.sin6_family = AF_INET6
     write16(<uint8_t *>&out.sin6_port, address.port & 0xFFFF)
-    if address.port >> 16 == 4:
+    if is_four(address):
         out.sin6_addr.s6_addr[10] = out.sin6_addr.s6_addr[11] = 0xFF
         write32(out.sin6_addr.s6_addr + 12, <uint32_t>address.low)
     else:

@@ -23,6 +23,7 @@ PLATFORM = {
     "crypto": "libcrypto and libsrtp by address",
     "egress": "batches of what leaves",
     "gso": "runs of datagrams in one send",
+    "pktinfo": "which of our addresses was asked; its twin is in the shell",
     "system": "the C library and the kernel",
     "table": "a hash table and a vector",
     "thread": "the thread and its socket",

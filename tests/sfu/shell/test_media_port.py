@@ -169,6 +169,52 @@ async def test_one_port_serves_ipv6_and_ipv4(plane: PlaneKind) -> None:
             assert viewer.payloads() == [packet(number)[-1007:] for number in range(20)]
 
 
+@pytest.mark.parametrize("plane", PlaneKind)
+@pytest.mark.parametrize(("bound", "other"), [("0.0.0.0", "127.0.0.2"), ("::", "127.0.0.2"), ("::", "::1")])
+async def test_every_datagram_leaves_from_the_address_that_was_asked(plane: PlaneKind, bound: str, other: str) -> None:
+    """STUN, DTLS, media in runs and alone, reports; from two addresses of one port at once."""
+    async with running(Sfu(bound, plane)) as sfu:
+        publisher, source = await sfu.connect(host=other)
+        viewers = [await sfu.connect(host=host) for host in (other, "127.0.0.1", other)]
+        sfu.publish(source)
+        for number, (_, side) in enumerate(viewers):
+            sfu.subscribe(side, number + 1)
+        for number in range(60):
+            publisher.send_rtp(packet(number))
+            if number % 10 == 0:
+                await asyncio.sleep(0.01)
+        for viewer, _ in viewers:
+            await until(lambda viewer=viewer: len(viewer.received) == 60)  # type: ignore[misc]
+        await until(lambda: bool(publisher.feedback))
+        missing = viewers[0][0].headers()[4].sequence
+        viewers[0][0].send_rtcp(rtcp.nack(sender=1, media=701, sequences=[missing]))
+        await until(lambda: len(viewers[0][0].received) == 61)
+        assert [client.from_elsewhere for client in sfu.clients] == [0] * 4
+        assert sfu.port.plane.address_of(source.transport.peer) == (*publisher.address, other)
+
+
+@pytest.mark.parametrize("plane", PlaneKind)
+async def test_a_peer_is_sent_to_from_the_address_of_ours_that_it_goes_on_with(plane: PlaneKind) -> None:
+    """One port of a client has two ways to it: the one that it nominates and sends on is used."""
+    async with running(Sfu("0.0.0.0", plane)) as sfu:
+        client, side = await sfu.connect()
+        credentials = side.transport.credentials
+        client.server = ("127.0.0.2", sfu.port.address[1])
+        await client.check(credentials.ufrag, credentials.pwd)
+        assert sfu.port.plane.address_of(side.transport.peer) == (*client.address, "127.0.0.1")
+
+        def follows() -> bool:
+            client.send_rtcp(rtcp.receiver_report(1, ()))
+            return sfu.port.plane.address_of(side.transport.peer) == (*client.address, "127.0.0.2")
+
+        await until(follows, within_s=3.0)
+
+
+async def test_a_port_bound_to_one_address_asks_nothing_more_of_the_kernel(sfu: Sfu) -> None:
+    client, side = await sfu.connect()
+    assert sfu.port.plane.address_of(side.transport.peer) == client.address
+
+
 async def test_a_lost_packet_is_sent_again_on_request(sfu: Sfu) -> None:
     publisher, source = await sfu.connect()
     viewer, side = await sfu.connect()
