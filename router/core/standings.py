@@ -29,7 +29,7 @@ TOO_FAST_S = 0.5
 WARM_UP_WAIT_S = 30.0
 """For how long an SFU that has not warmed up is passed over while there is another: time for two of its probe calls,
 which take 11 s at most (3 s for an answer, 5 s for the handshake, 3 s for a packet). An older program makes none and
-can never prove itself."""
+can never prove itself. One that says that its probe calls fail is passed over for as long as they do."""
 
 
 class Standings:
@@ -207,8 +207,14 @@ class Standings:
             cost=self._cost(state),
             failing=self.is_failing(sfu),
             too_fast=sfu in self._too_fast,
-            cold=sfu in self._cold or sfu in self._unseen,
+            cold=sfu in self._cold or sfu in self._unseen or self._fails_its_probe(state),
         )
+
+    @staticmethod
+    def _fails_its_probe(state: SfuState) -> bool:
+        """It has called itself through each address that it announces, and no call went through; no player's media has
+        either. Waiting does not mend that."""
+        return bool(state.probe_failure) and not state.warmed_up
 
     def _cost(self, state: SfuState) -> float:
         """What one placement adds to the figure of that SFU."""

@@ -75,7 +75,8 @@ class WarmUp:
     def _say(self, address: Address, failure: ProbeFailure, detail: str) -> None:
         sentence = (
             f"UNREACHABLE: {address[0]}:{address[1]}, the address announced to players, carries no call ({failure}: "
-            f"{detail}). Check announced_ip, announced_udp_port and the port map; players will not get media."
+            f"{detail}). Check announced_ip, announced_udp_port and the port map; players get no media there, and are "
+            "sent here only where there is no other SFU."
         )
         if self._told.get(address) is failure:
             self._again.warning(f"probe {address[0]}:{address[1]}", sentence)

@@ -119,6 +119,7 @@ async def test_a_publisher_goes_on_from_a_new_port_and_over_a_new_connection(joi
 
     assert moved.transport is not None
     moved.transport.close()
+    before.dtls.abandon()
     alice.sending = again = await RtcPeer.open(before.server)
     again.use_certificate(before.certificate)
     seen = bob.received
@@ -366,3 +367,21 @@ async def test_trouble_is_counted_with_bounded_labels(sfu: SfuProcess, join: Joi
     assert 'sluice_sfu_trouble_total{kind="bad-token-malformed"}' in text
     assert player.name not in text
     assert not re.search(r'(player|room|publication|identity)="', text)
+
+
+async def test_an_sfu_on_all_addresses_serves_the_one_that_it_announces() -> None:
+    """A player asks there and takes answers from there only, as its own probe call does."""
+    sfu = await SfuProcess.start(**{"host": "0.0.0.0", "announced-ip": "127.0.0.2"})
+    player = MediaPlayer(sfu.address, "second-address")
+    try:
+        await until(lambda: "by=probe" in sfu.log, within_s=30)
+        await player.enter()
+        await player.publish(audio="mic")
+        await player.send_until(lambda: bool(player.of(PublicationFlowing)), kind="audio")
+        assert player.sending is not None
+        assert player.sending.server[0] == "127.0.0.2"
+        assert player.sending.from_elsewhere == 0
+        assert "UNREACHABLE" not in sfu.log
+    finally:
+        await player.close()
+        await sfu.kill()

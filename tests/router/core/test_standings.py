@@ -163,6 +163,20 @@ def test_an_sfu_that_has_not_warmed_up_comes_after_those_that_have(it: World) ->
     assert it.order()[0] in ("a", "new")
 
 
+def test_one_whose_probe_calls_fail_is_passed_over_for_as_long_as_they_do(it: World) -> None:
+    for now in (0.0, WARM_UP_WAIT_S, 100 * WARM_UP_WAIT_S):
+        it.now = now
+        it.report("a", 0.5)
+        it.report("unreachable", 0.0, warmed_up=False, probe_failure="no-answer")
+        assert it.order()[-1] == "unreachable"
+        assert it.why("unreachable") == "not-warmed-up"
+    it.report("a", 0.5, status="CORDONED")
+    assert it.order() == ["unreachable"], "there is no other"
+    it.report("a", 0.5)
+    it.report("unreachable", 0.0, probe_failure="no-answer")
+    assert it.order() == ["unreachable", "a"], "another of its addresses works, or a player's media got through"
+
+
 def test_one_that_cannot_prove_itself_is_not_waited_for_for_ever(it: World) -> None:
     def order_at(now: float) -> list[str]:
         it.now = now
