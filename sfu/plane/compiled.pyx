@@ -262,6 +262,7 @@ cdef class CompiledPlane:
             session = SrtpSession(keys)
             new.srtp_rx = <void *>session_address(session._rx)
             new.srtp_tx = <void *>session_address(session._tx)
+            new.rx_policy = <void *><uintptr_t>int(ffi.cast("uintptr_t", session.rx_policy._policy))
             new.session = <void *>session
             # Ours until the plane has let go: not even the garbage collector may free it before.
             Py_INCREF(session)

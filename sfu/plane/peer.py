@@ -33,6 +33,7 @@ class PlanePeer:
     __slots__ = (
         "_context",
         "_retired",
+        "_rtp",
         "_session",
         "_ssrcs",
         "_used",
@@ -65,6 +66,8 @@ class PlanePeer:
         self._session: SrtpSession | None = None
         self._ssrcs: dict[int, int] = {}
         """SSRC -> how many packets had come when its last one did."""
+        self._rtp: set[int] = set()
+        """SSRCs that RTP has come with."""
         self._retired: dict[int, None] = {}
         """Oldest first."""
         self._used: set[int] = set()
@@ -110,6 +113,7 @@ class PlanePeer:
         self.addresses.start_again()
         self._ssrcs.clear()
         self._retired.clear()
+        self._rtp.clear()
         self.arrivals = None  # a new association starts its numbers again
         self._used = {ssrc for consumer in self.consumers.values() for ssrc in consumer.spec.ssrcs}
 
@@ -139,7 +143,13 @@ class PlanePeer:
             self._context.drops[DropReason.RETIRED_SSRC] += 1
             return None
         try:
-            packet = session.unprotect_rtcp(datagram) if rtcp else session.unprotect(datagram)
+            if rtcp:
+                packet = session.unprotect_rtcp(datagram)
+            elif ssrc in self._rtp:
+                packet = session.unprotect(datagram)
+            else:
+                packet = session.unprotect_first(datagram, ssrc=ssrc)
+                self._rtp.add(ssrc)
         except BadPacket:
             self._context.drops[DropReason.NOT_AUTHENTIC] += 1
             return None
@@ -153,6 +163,7 @@ class PlanePeer:
     def _retire(self, ssrc: int, session: SrtpSession) -> None:
         """Forget all about an SSRC but that it was used."""
         del self._ssrcs[ssrc]
+        self._rtp.discard(ssrc)
         session.forget_incoming(ssrc)
         self.routes.pop(ssrc, None)
         if len(self._retired) >= MAX_RETIRED:

@@ -15,7 +15,17 @@ from shared.errors import SluiceError
 
 log = logging.getLogger("sfu.media")
 
-LIBSRTP = ("srtp_protect", "srtp_unprotect", "srtp_protect_rtcp", "srtp_unprotect_rtcp", "srtp_remove_stream")
+LIBSRTP = (
+    "srtp_protect",
+    "srtp_unprotect",
+    "srtp_protect_rtcp",
+    "srtp_unprotect_rtcp",
+    "srtp_add_stream",
+    "srtp_remove_stream",
+)
+LIBSRTP_UNBOUND = ("srtp_set_stream_roc",)
+"""Not of pylibsrtp's binding, so that another build may hide it: then a stream that is first heard after its sequence
+numbers have wrapped is not understood."""
 LIBCRYPTO = (
     "EVP_CIPHER_CTX_new",
     "EVP_CIPHER_CTX_free",
@@ -47,12 +57,15 @@ class CryptoNotFound(SluiceError, ImportError):
 
 
 def find_symbols() -> dict[str, int]:
-    """Name -> address of all of `LIBSRTP`, and of all or nothing of `LIBCRYPTO`. Raises `CryptoNotFound`."""
+    """Name -> address of all of `LIBSRTP`, and of all or nothing of `LIBSRTP_UNBOUND` and of `LIBCRYPTO`.
+
+    Raises `CryptoNotFound`.
+    """
     found = _exported(LIBSRTP) or _bound(LIBSRTP)
     crypto = _exported(LIBCRYPTO)
     if not crypto:
         log.warning("[media] pylibsrtp does not export libcrypto: AES-GCM goes through libsrtp, at twice the cost")
-    return found | crypto
+    return found | _exported(LIBSRTP_UNBOUND) | crypto
 
 
 def _exported(names: tuple[str, ...]) -> dict[str, int]:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import cast
 
 import pylibsrtp
+from pylibsrtp import _binding
 from pylibsrtp._binding import ffi
 
 from shared.errors import BadPacket
@@ -23,6 +27,11 @@ _TRAILER = 144
 
 MAX_PROTECTED = 1500
 """Longest datagram `SrtpSession` can unprotect [bytes]."""
+
+
+HALF_RANGE = 0x8000
+"""Of sequence numbers. A stream whose first packet is below may have wrapped before it (RFC 3711 section 3.3.1): its
+sender began just below 65536, as GStreamer may, and what came before the wrap was lost or came before the keys."""
 
 
 class SrtpProfile(StrEnum):
@@ -64,11 +73,13 @@ class SrtpSession:
     it for whatever is not authentic, replayed or too long.
     """
 
-    __slots__ = ("_rx", "_tx")
+    __slots__ = ("_rx", "_tx", "rx_policy")
 
     def __init__(self, keys: SrtpKeys) -> None:
         self._rx = _session(keys.profile, keys.rx_key + keys.rx_salt, pylibsrtp.Policy.SSRC_ANY_INBOUND)
         self._tx = _session(keys.profile, keys.tx_key + keys.tx_salt, pylibsrtp.Policy.SSRC_ANY_OUTBOUND)
+        self.rx_policy = _policy(keys.profile, keys.rx_key + keys.rx_salt, pylibsrtp.Policy.SSRC_SPECIFIC)
+        """Of a stream that is added by its SSRC."""
 
     def protect(self, packet: bytes) -> bytes:
         try:
@@ -91,6 +102,28 @@ class SrtpSession:
             raise BadPacket(protocol="srtp", detail=str(error)) from None
         return packet
 
+    def unprotect_first(self, datagram: bytes, *, ssrc: int) -> bytes:
+        """As `unprotect`, for the first packet of an SSRC: its sequence numbers may have wrapped once already."""
+        try:
+            return self.unprotect(datagram)
+        except BadPacket:
+            if _SET_ROC is None or int.from_bytes(datagram[2:4], "big") >= HALF_RANGE:
+                raise
+        address = int(ffi.cast("uintptr_t", self._rx._srtp[0]))
+        by_rtcp = _SET_ROC(address, ssrc, 1) == 0  # its RTCP came first: libsrtp has a stream for both
+        try:
+            if not by_rtcp:
+                self.rx_policy.ssrc_value = ssrc
+                self._rx.add_stream(self.rx_policy)
+                _SET_ROC(address, ssrc, 1)
+            return self.unprotect(datagram)
+        except (BadPacket, pylibsrtp.Error) as error:
+            if by_rtcp:
+                _SET_ROC(address, ssrc, 0)
+            else:
+                self.forget_incoming(ssrc)
+            raise BadPacket(protocol="srtp", detail=str(error)) from None
+
     def unprotect_rtcp(self, datagram: bytes) -> bytes:
         try:
             packet: bytes = self._rx.unprotect_rtcp(datagram)
@@ -110,12 +143,29 @@ class SrtpSession:
             self._tx.remove_stream(ssrc)
 
 
-def _session(profile: SrtpProfile, master: bytes, direction: int) -> pylibsrtp.Session:
-    policy = pylibsrtp.Policy(key=master, ssrc_type=direction, srtp_profile=_LIBSRTP_PROFILES[profile])
+def _policy(profile: SrtpProfile, master: bytes, which: int) -> pylibsrtp.Policy:
+    policy = pylibsrtp.Policy(key=master, ssrc_type=which, srtp_profile=_LIBSRTP_PROFILES[profile])
     # Without it a plain resend of a packet (a NACK answered without RTX) is refused as a replay of our own.
     policy.allow_repeat_tx = True
     policy.window_size = REPLAY_WINDOW
-    session = pylibsrtp.Session(policy)
+    return policy
+
+
+def _session(profile: SrtpProfile, master: bytes, direction: int) -> pylibsrtp.Session:
+    session = pylibsrtp.Session(_policy(profile, master, direction))
     session._cdata = ffi.new("char[]", MAX_PLAIN + _TRAILER)
     session._buffer = ffi.buffer(session._cdata)
     return session
+
+
+def _set_roc() -> Callable[[int, int, int], int] | None:
+    """`srtp_set_stream_roc`, which pylibsrtp does not bind; None where its shared object hides it."""
+    try:
+        function = ctypes.CDLL(_binding.__file__).srtp_set_stream_roc
+    except (OSError, AttributeError):
+        return None
+    function.argtypes = (ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint32)
+    return cast(Callable[[int, int, int], int], function)
+
+
+_SET_ROC = _set_roc()

@@ -78,6 +78,8 @@ class Rig:
         self.sent: dict[int, list[Seen]] = defaultdict(list)
         self.feedback: dict[int, list[rtcp.RtcpPacket]] = defaultdict(list)
         self.events: list[Event] = []
+        self.loses = False
+        """On: what peers send does not arrive."""
         self.opens = True
         """Off: of what was sent only RTCP is decrypted."""
         self.given = 0
@@ -186,6 +188,8 @@ class Rig:
         self.datagram(peer, self._sessions[peer].protect_rtcp(compound))
 
     def datagram(self, peer: int, datagram: bytes) -> None:
+        if self.loses:
+            return
         self.given += 1
         self.plane.handle(datagram, self.address(peer, self.places.get(peer, 0)), now=self.now)
         self.collect()

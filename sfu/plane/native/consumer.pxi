@@ -111,12 +111,6 @@ cdef void consumer_free(Engine *engine, Consumer *consumer) noexcept nogil:
     free(consumer)
 
 
-cdef inline uint32_t network_order(uint32_t value) noexcept nogil:
-    cdef uint32_t ordered = 0
-    write32(<uint8_t *>&ordered, value)
-    return ordered
-
-
 cdef void consumer_let_go(Consumer *consumer, Encoding *encoding) noexcept nogil:
     """The encoding is about to be freed."""
     span_let_go(&consumer.spans, encoding)

@@ -15,6 +15,7 @@ cdef struct NewKeys:
     void *session               # of libsrtp, with the two that it owns; NULL for GCM on libcrypto
     void *srtp_rx
     void *srtp_tx
+    void *rx_policy
     Address address             # where the handshake was finished from
 
 cdef struct Shown:

@@ -10,6 +10,8 @@ ctypedef int (*EvpUpdate)(void *context, uint8_t *out, int *out_length, const ui
 ctypedef int (*EvpFinal)(void *context, uint8_t *out, int *out_length) noexcept nogil
 ctypedef int (*EvpControl)(void *context, int what, int argument, void *pointer) noexcept nogil
 ctypedef int (*SrtpProcess)(void *session, void *packet, int *length) noexcept nogil
+ctypedef int (*SrtpAdd)(void *session, const void *policy) noexcept nogil
+ctypedef int (*SrtpSetRoc)(void *session, uint32_t ssrc, uint32_t roc) noexcept nogil
 ctypedef int (*SrtpRemove)(void *session, uint32_t ssrc) noexcept nogil
 
 cdef enum:
@@ -34,7 +36,9 @@ cdef struct Crypto:
     SrtpProcess unprotect
     SrtpProcess protect_rtcp
     SrtpProcess unprotect_rtcp
+    SrtpAdd add_stream
     SrtpRemove remove_stream
+    SrtpSetRoc set_roc          # NULL where it is hidden
 
 cdef Crypto crypto
 cdef bint direct_gcm = False
@@ -47,6 +51,8 @@ cdef void resolve_crypto(dict addresses):
     crypto.unprotect = <SrtpProcess><uintptr_t>addresses["srtp_unprotect"]
     crypto.protect_rtcp = <SrtpProcess><uintptr_t>addresses["srtp_protect_rtcp"]
     crypto.unprotect_rtcp = <SrtpProcess><uintptr_t>addresses["srtp_unprotect_rtcp"]
+    crypto.add_stream = <SrtpAdd><uintptr_t>addresses["srtp_add_stream"]
+    crypto.set_roc = <SrtpSetRoc><uintptr_t>addresses.get("srtp_set_stream_roc", 0)
     crypto.remove_stream = <SrtpRemove><uintptr_t>addresses["srtp_remove_stream"]
     direct_gcm = "EVP_CIPHER_CTX_new" in addresses
     if not direct_gcm:

@@ -103,6 +103,7 @@ cdef int peer_set_keys(Engine *engine, Peer *peer, const NewKeys *given, double 
     if given.session != NULL:
         peer.keys.srtp_rx = given.srtp_rx
         peer.keys.srtp_tx = given.srtp_tx
+        peer.keys.rx_policy = <uint32_t *>given.rx_policy
         peer.keys.session = given.session
     else:
         failed = srtp_set_gcm(&peer.keys, given.rx, given.tx, given.length, given.rx_salt, given.tx_salt)
@@ -202,6 +203,8 @@ cdef int peer_unprotect(
         stream = &fresh
     if length > MAX_PROTECTED:
         plain = -1
+    elif not rtcp and not stream.heard:
+        plain = srtp_unprotect_first(&peer.keys, stream, data, length, ssrc, &delta)
     elif peer.keys.direct:
         if rtcp:
             plain = gcm_unprotect_rtcp(&peer.keys, stream, data, length, ssrc, &index)
@@ -225,6 +228,8 @@ cdef int peer_unprotect(
             free(stream)
             engine.totals.drops[NO_MEMORY] += 1
             return -1
+        stream[0] = fresh
+    stream.heard = stream.heard or not rtcp
     if peer.keys.direct:
         if rtcp:
             rtcp_add(stream, index)

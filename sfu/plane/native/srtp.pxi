@@ -15,12 +15,14 @@ cdef enum:
     LABEL_RTCP_SALT = 5
 
 cdef int MAX_PROTECTED = srtp.MAX_PROTECTED
+cdef int HALF_RANGE = srtp.HALF_RANGE
 
 cdef struct Gcm:
     void *context               # EVP_CIPHER_CTX with its key set
     uint8_t salt[12]
 
 cdef struct RxStream:
+    bint heard                  # RTP has come
     uint64_t index              # SRTP's 48-bit index of the newest packet
     uint64_t window[WINDOW_WORDS]
     uint32_t rtcp_start
@@ -35,6 +37,7 @@ cdef struct Srtp:
     Gcm tx_rtcp
     void *srtp_rx
     void *srtp_tx
+    uint32_t *rx_policy         # an srtp_policy_t: how its SSRC is given, then the SSRC
     void *session               # the Python object that owns both, with a reference of ours
     uint32_t rtcp_index
 
@@ -275,6 +278,43 @@ cdef int gcm_unprotect_rtcp(
     if gcm_unseal(&keys.rx_rtcp, iv, data, 8, data + length - 4, 4, data + 8, length - 8 - TAG - 4) < 0:
         return -1
     return length - TAG - 4
+
+
+cdef int srtp_unprotect_first(
+    Srtp *keys, RxStream *stream, uint8_t *data, int length, uint32_t ssrc, int64_t *delta
+) noexcept nogil:
+    """The first packet of an SSRC, not longer than MAX_PROTECTED; its numbers may have wrapped once already."""
+    cdef uint8_t kept[2048]
+    cdef int plain = length
+    cdef bint by_rtcp           # its RTCP came first: libsrtp has a stream for both
+    memcpy(kept, data, length)
+    if keys.direct:
+        plain = gcm_unprotect_rtp(keys, stream, data, length, ssrc, delta)
+    elif crypto.unprotect(keys.srtp_rx, data, &plain):
+        plain = -1
+    if plain >= 0 or read16(kept + 2) >= HALF_RANGE or crypto.set_roc == NULL:
+        return plain
+    memcpy(data, kept, length)
+    if keys.direct:
+        stream.index = 1 << 16
+        plain = gcm_unprotect_rtp(keys, stream, data, length, ssrc, delta)
+        if plain < 0:
+            stream.index = 0
+        return plain
+    by_rtcp = crypto.set_roc(keys.srtp_rx, ssrc, 1) == 0
+    if not by_rtcp:
+        keys.rx_policy[1] = ssrc
+        if crypto.add_stream(keys.srtp_rx, keys.rx_policy):
+            return -1
+        crypto.set_roc(keys.srtp_rx, ssrc, 1)
+    plain = length
+    if crypto.unprotect(keys.srtp_rx, data, &plain):
+        if by_rtcp:
+            crypto.set_roc(keys.srtp_rx, ssrc, 0)
+        else:
+            crypto.remove_stream(keys.srtp_rx, network_order(ssrc))
+        return -1
+    return plain
 
 
 # -- datagrams out

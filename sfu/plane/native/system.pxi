@@ -157,6 +157,12 @@ cdef inline void write32(uint8_t *at, uint32_t value) noexcept nogil:
     write16(at + 2, value)
 
 
+cdef inline uint32_t network_order(uint32_t value) noexcept nogil:
+    cdef uint32_t ordered = 0
+    write32(<uint8_t *>&ordered, value)
+    return ordered
+
+
 cdef inline int sequence_delta(uint16_t newer, uint16_t older) noexcept nogil:
     """How far `newer` is ahead, -32768..32767."""
     return <int>((newer - older + 0x8000) & 0xFFFF) - 0x8000

@@ -705,6 +705,39 @@ def test_the_ssrc_that_was_silent_longest_is_retired(rig: Rig) -> None:
     assert rig.drops("retired-ssrc") == 0
 
 
+@pytest.mark.parametrize("report_first", [False, True])
+@pytest.mark.parametrize("profile", SrtpProfile)
+def test_a_stream_that_begins_just_below_the_wrap_may_lose_its_first_packets(
+    profile: SrtpProfile, report_first: bool
+) -> None:
+    """Its rollover counter is 1 when it is first heard, which no packet says."""
+    rig = Rig(profile=profile)
+    rig.peer(1)
+    rig.peer(2)
+    rig.produce(1, 1)
+    rig.consume(1, 2, 1)
+    late: list[bytes] = []
+    if report_first:
+        rig.rtcp(1, rtcp.receiver_report(10, ()))
+        rig.datagram(1, b"\x80\x60\0\x05" + bytes(4) + (10).to_bytes(4, "big") + bytes(40))
+        assert rig.drops("not-authentic") == 1
+    for number in range(-20, 40):
+        payload = vp8_payload(key=number % 10 == 0, picture_id=20 + number, tl0=20 + number)
+        timestamp = (20 + number) * 3000
+        if number < 0:
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(rig, "datagram", lambda peer, datagram: late.append(datagram))
+                rig.rtp(1, ssrc=10, mid="1", marker=True, sequence=number, timestamp=timestamp, payload=payload)
+        else:
+            rig.rtp(1, ssrc=10, mid="1", marker=True, sequence=number, timestamp=timestamp, payload=payload)
+    assert len(rig.sent[2]) == 40
+    before = rig.drops("not-authentic")
+    rig.datagram(1, late[-1])
+    assert rig.drops("not-authentic") == before, "one that comes late is understood"
+    rig.datagram(1, late[-1])
+    assert rig.drops("not-authentic") == before + 1, "and not twice"
+
+
 def test_unreadable_vp8_costs_one_packet_and_leaves_no_gap(rig: Rig) -> None:
     rig.consume(1, 2, 1)
     frame(rig, 0, key=True)

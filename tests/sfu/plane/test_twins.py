@@ -31,6 +31,8 @@ class Stream:
     timestamp: int
     picture: int
     kind: str = "video"
+    heard: bool = False
+    """Any of its packets has arrived."""
 
 
 class Twins:
@@ -59,7 +61,8 @@ class Twins:
 
     def add_stream(self, ssrc: int, rid: str) -> None:
         rng = self.rng
-        self.streams.append(Stream(ssrc, rid, rng.randrange(65536), rng.getrandbits(32), rng.randrange(32768)))
+        start = rng.choice((rng.randrange(65536), 65535 - rng.randrange(6)))
+        self.streams.append(Stream(ssrc, rid, start, rng.getrandbits(32), rng.randrange(32768)))
 
     def consume(self, peer: int, producer: int) -> None:
         self.consumers += 1
@@ -111,6 +114,16 @@ class Twins:
         self.send(stream, sequence)
 
     def send(self, stream: Stream, sequence: int) -> None:
+        """A packet; the first ones of a stream may be lost, so that its numbers have wrapped when it is first heard."""
+        lost = not stream.heard and self.rng.random() < 0.8
+        stream.heard = stream.heard or not lost
+        for rig in self.rigs:
+            rig.loses = lost
+        self.packet(stream, sequence)
+        for rig in self.rigs:
+            rig.loses = False
+
+    def packet(self, stream: Stream, sequence: int) -> None:
         rng = self.rng
         body = rng.randbytes(rng.randrange(1, 60))
         extra = self.transport_number()
