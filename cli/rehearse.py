@@ -16,7 +16,7 @@ from cli.report import report_table
 from cli.scale_plot import plot_scale
 from cli.scale_report import scale_report
 from localfleet.config import SMALL, FleetSize
-from rehearse.config import EIGHT, TEN_MINUTES, TWELVE, ChaosTime, CrowdSize
+from rehearse.config import EIGHT, TEN_MINUTES, TWELVE, ChaosCrowd, ChaosTime, CrowdSize
 from rehearse.core.rehearsal import RehearsalKind, advice
 from rehearse.shell.chaos.rehearsal import rehearse_chaos
 from rehearse.shell.rehearsal import rehearse
@@ -139,7 +139,7 @@ async def scale(
 
 @app.command
 async def chaos(
-    *, size: FleetSize = SMALL, crowd: CrowdSize = EIGHT, time: ChaosTime = TEN_MINUTES, json: bool = False
+    *, size: FleetSize = SMALL, crowd: ChaosCrowd = EIGHT, time: ChaosTime = TEN_MINUTES, json: bool = False
 ) -> int:
     """Trouble a private fleet at random while bots talk, and check that no principle is broken.
 

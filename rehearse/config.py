@@ -23,7 +23,19 @@ class CrowdSize:
 TWELVE = CrowdSize()
 """Four bots in each of three rooms."""
 
-EIGHT = CrowdSize(bots=8, rooms=2)
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ChaosCrowd(CrowdSize):
+    """Who is in a chaos run."""
+
+    bots: int = 8
+    """Bots that publish audio and subscribe to their room."""
+    rooms: int = 2
+    """Rooms they are spread over."""
+
+
+EIGHT = ChaosCrowd()
 """Four bots in each of two rooms."""
 
 

@@ -48,7 +48,7 @@ class ChaosKind(StrEnum):
     """Every program and the bots stand still, as on a machine that has no CPU for them."""
 
 
-class Target(StrEnum):
+class Aim(StrEnum):
     """What a kind is aimed at."""
 
     ROUTER = "router"
@@ -61,7 +61,7 @@ class Target(StrEnum):
 class Traits:
     """What is known of a kind."""
 
-    target: Target
+    target: Aim
     weight: int = 2
     """How often it comes, relative to the others."""
     media: bool = False
@@ -75,25 +75,25 @@ class Traits:
 
 
 TRAITS = {
-    ChaosKind.KILL_ROUTER: Traits(Target.ROUTER, unavailable=True),
-    ChaosKind.END_ROUTER: Traits(Target.ROUTER, unavailable=True),
-    ChaosKind.PAUSE_ROUTER: Traits(Target.ROUTER, unavailable=True),
-    ChaosKind.KILL_SFU: Traits(Target.SFU, media=True, silent=True, unavailable=True),
-    ChaosKind.DRAIN_SFU: Traits(Target.SFU, unavailable=True),
-    ChaosKind.PAUSE_SFU: Traits(Target.SFU, media=True, silent=True, unavailable=True),
-    ChaosKind.KILL_REDIS: Traits(Target.REDIS),
-    ChaosKind.PAUSE_REDIS: Traits(Target.REDIS),
-    ChaosKind.FLUSH_REDIS: Traits(Target.REDIS, most_s=1.0),
-    ChaosKind.CUT_LINKS: Traits(Target.SFU, silent=True, unavailable=True),
-    ChaosKind.FREEZE_LINKS: Traits(Target.SFU, silent=True, unavailable=True),
-    ChaosKind.CUT_PLAYERS: Traits(Target.ROUTER, unavailable=True),
-    ChaosKind.FREEZE_PLAYERS: Traits(Target.ROUTER, unavailable=True),
-    ChaosKind.CUT_SIGNALLING: Traits(Target.SFU, unavailable=True),
-    ChaosKind.FREEZE_SIGNALLING: Traits(Target.SFU, unavailable=True),
-    ChaosKind.CUT_MEDIA: Traits(Target.SFU, media=True, unavailable=True),
-    ChaosKind.CORDON: Traits(Target.SFU, unavailable=True),
+    ChaosKind.KILL_ROUTER: Traits(Aim.ROUTER, unavailable=True),
+    ChaosKind.END_ROUTER: Traits(Aim.ROUTER, unavailable=True),
+    ChaosKind.PAUSE_ROUTER: Traits(Aim.ROUTER, unavailable=True),
+    ChaosKind.KILL_SFU: Traits(Aim.SFU, media=True, silent=True, unavailable=True),
+    ChaosKind.DRAIN_SFU: Traits(Aim.SFU, unavailable=True),
+    ChaosKind.PAUSE_SFU: Traits(Aim.SFU, media=True, silent=True, unavailable=True),
+    ChaosKind.KILL_REDIS: Traits(Aim.REDIS),
+    ChaosKind.PAUSE_REDIS: Traits(Aim.REDIS),
+    ChaosKind.FLUSH_REDIS: Traits(Aim.REDIS, most_s=1.0),
+    ChaosKind.CUT_LINKS: Traits(Aim.SFU, silent=True, unavailable=True),
+    ChaosKind.FREEZE_LINKS: Traits(Aim.SFU, silent=True, unavailable=True),
+    ChaosKind.CUT_PLAYERS: Traits(Aim.ROUTER, unavailable=True),
+    ChaosKind.FREEZE_PLAYERS: Traits(Aim.ROUTER, unavailable=True),
+    ChaosKind.CUT_SIGNALLING: Traits(Aim.SFU, unavailable=True),
+    ChaosKind.FREEZE_SIGNALLING: Traits(Aim.SFU, unavailable=True),
+    ChaosKind.CUT_MEDIA: Traits(Aim.SFU, media=True, unavailable=True),
+    ChaosKind.CORDON: Traits(Aim.SFU, unavailable=True),
     # Consent lasts 15 s: a longer stall of everything ends peer connections by right.
-    ChaosKind.STALL_ALL: Traits(Target.ALL, media=True, most_s=10.0),
+    ChaosKind.STALL_ALL: Traits(Aim.ALL, media=True, most_s=10.0),
 }
 
 

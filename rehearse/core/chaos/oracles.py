@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from rehearse.core.chaos.events import ChaosKind, Target
+from rehearse.core.chaos.events import Aim, ChaosKind
 from rehearse.core.chaos.seen import ChaosSeen, Happened
 
 RECOVER_S = 30.0
@@ -21,7 +22,7 @@ wait for the machine as long as an idle process had to."""
 
 
 @dataclass(frozen=True, slots=True)
-class Broken:
+class BrokenPrinciple:
     """A principle that did not hold."""
 
     principle: str
@@ -37,9 +38,9 @@ def gap_unaffected(seen: ChaosSeen) -> float:
     return max((gap for _, gap in _unaffected(seen)), default=0.0)
 
 
-def judge(seen: ChaosSeen, *, bound_ms: float) -> list[Broken]:
+def judge(seen: ChaosSeen, *, bound_ms: float) -> list[BrokenPrinciple]:
     """Every principle that the round broke."""
-    oracles: tuple[Callable[[ChaosSeen], Iterable[Broken]], ...] = (
+    oracles: tuple[Callable[[ChaosSeen], Iterable[BrokenPrinciple]], ...] = (
         lambda seen: _heard(seen, bound_ms),
         _kept_media,
         _recovered,
@@ -53,7 +54,7 @@ def judge(seen: ChaosSeen, *, bound_ms: float) -> list[Broken]:
     return [broken for oracle in oracles for broken in oracle(seen)]
 
 
-def _heard(seen: ChaosSeen, bound_ms: float) -> Iterable[Broken]:
+def _heard(seen: ChaosSeen, bound_ms: float) -> Iterable[BrokenPrinciple]:
     """Signalling, control and the store say nothing about packets that flow."""
     worst: dict[str, tuple[float, float]] = {}
     for sample_at, bot, gap in _gaps_by_bot(seen):
@@ -62,30 +63,30 @@ def _heard(seen: ChaosSeen, bound_ms: float) -> Iterable[Broken]:
             worst[bot] = (sample_at, gap)
     for bot, (at, gap) in sorted(worst.items()):
         sentence = f"{bot} heard nothing of a publication for {gap:.0f} ms, though no event touched its media"
-        yield Broken("untouched media goes on", sentence, _at(seen, at), "bots")
+        yield BrokenPrinciple("untouched media goes on", sentence, _at(seen, at), "bots")
 
 
-def _kept_media(seen: ChaosSeen) -> Iterable[Broken]:
+def _kept_media(seen: ChaosSeen) -> Iterable[BrokenPrinciple]:
     """Whoever has working media keeps it until other media flows."""
     for word in seen.words:
         if word.word == "evicted" and not _is_touched(seen, word.bot, word.at):
             sentence = f"{word.bot} gave up its media on {word.sfu or 'its SFU'}, though no event touched it"
-            yield Broken("working media is kept", sentence, _at(seen, word.at), "bots")
+            yield BrokenPrinciple("working media is kept", sentence, _at(seen, word.at), "bots")
     stalls = [each for each in seen.happened if each.event.kind is ChaosKind.STALL_ALL]
     if stalls and len(stalls) == len(seen.happened):
         for word in seen.words:
             if word.word in ("evicted", "joined"):
                 sentence = f"{word.bot}: {word.word} after a stall of everything, in which nothing died"
-                yield Broken("what was only late is not dead", sentence, tuple(stalls), "bots")
+                yield BrokenPrinciple("what was only late is not dead", sentence, tuple(stalls), "bots")
 
 
-def _recovered(seen: ChaosSeen) -> Iterable[Broken]:
+def _recovered(seen: ChaosSeen) -> Iterable[BrokenPrinciple]:
     if seen.recovered_s is None:
         sentence = f"not everybody heard its whole room again within {RECOVER_S:.0f} s after the last event's end"
-        yield Broken("everybody hears everybody afterwards", sentence, tuple(seen.happened), "bots")
+        yield BrokenPrinciple("everybody hears everybody afterwards", sentence, tuple(seen.happened), "bots")
 
 
-def _nothing_placed_on_cordoned(seen: ChaosSeen) -> Iterable[Broken]:
+def _nothing_placed_on_cordoned(seen: ChaosSeen) -> Iterable[BrokenPrinciple]:
     """Invariant 1: a cordoned SFU gets no assignment once the routers know."""
     for each in seen.happened:
         if each.event.kind not in (ChaosKind.CORDON, ChaosKind.DRAIN_SFU):
@@ -94,17 +95,17 @@ def _nothing_placed_on_cordoned(seen: ChaosSeen) -> Iterable[Broken]:
             within = each.began + CORDON_HEARD_S < word.at < (each.ended or float("inf"))
             if word.word == "switched" and word.sfu == each.event.target and within:
                 sentence = f"{word.bot} came to {word.sfu} {word.at - each.began:.1f} s after it was cordoned"
-                yield Broken("a cordoned SFU gets no players", sentence, (each,), each.event.target)
+                yield BrokenPrinciple("a cordoned SFU gets no players", sentence, (each,), each.event.target)
 
 
-def _one_record_each(seen: ChaosSeen) -> Iterable[Broken]:
+def _one_record_each(seen: ChaosSeen) -> Iterable[BrokenPrinciple]:
     for sight in seen.rooms:
         if sight.wrong:
             sentence = f"{sight.router} has {sight.wrong}, in {sight.room}"
-            yield Broken("one record of a session", sentence, tuple(seen.happened), sight.router)
+            yield BrokenPrinciple("one record of a session", sentence, tuple(seen.happened), sight.router)
 
 
-def _silence_seen(seen: ChaosSeen) -> Iterable[Broken]:
+def _silence_seen(seen: ChaosSeen) -> Iterable[BrokenPrinciple]:
     """Nothing shows ONLINE that is not."""
     for each in seen.happened:
         if not each.event.traits.silent:
@@ -119,24 +120,25 @@ def _silence_seen(seen: ChaosSeen) -> Iterable[Broken]:
                 if placeable and each.event.target in (sfu, "*"):
                     silent_s = sight.at - each.began
                     sentence = f"{sight.router} calls {sfu} placeable after {silent_s:.0f} s without a word of it"
-                    yield Broken("what is silent is shown as such", sentence, (each,), sight.router)
+                    yield BrokenPrinciple("what is silent is shown as such", sentence, (each,), sight.router)
                     return
 
 
-def _programs_live(seen: ChaosSeen) -> Iterable[Broken]:
+def _programs_live(seen: ChaosSeen) -> Iterable[BrokenPrinciple]:
     for name, how in sorted(seen.ended.items()):
-        yield Broken("programs outlive what happens to others", f"{name} {how}", tuple(seen.happened), name)
+        yield BrokenPrinciple("programs outlive what happens to others", f"{name} {how}", tuple(seen.happened), name)
 
 
-def _all_placeable(seen: ChaosSeen) -> Iterable[Broken]:
+def _all_placeable(seen: ChaosSeen) -> Iterable[BrokenPrinciple]:
     """An SFU that was not drained is not gone."""
     for name, why in sorted(seen.unplaceable.items()):
-        yield Broken("an SFU that lives comes back", f"{name} {why}", tuple(seen.happened), name)
+        yield BrokenPrinciple("an SFU that lives comes back", f"{name} {why}", tuple(seen.happened), name)
 
 
-def _no_tracebacks(seen: ChaosSeen) -> Iterable[Broken]:
-    for log, line in seen.tracebacks:
-        yield Broken("no traceback in any log", f"{log}: {line}", tuple(seen.happened), log)
+def _no_tracebacks(seen: ChaosSeen) -> Iterable[BrokenPrinciple]:
+    for (log, line), times in sorted(Counter(seen.tracebacks).items()):
+        sentence = f"{log}: {line}" + (f", {times} times" if times > 1 else "")
+        yield BrokenPrinciple("no traceback in any log", sentence, tuple(seen.happened), log)
 
 
 # --- whom an event touches ---
@@ -170,7 +172,7 @@ def _at(seen: ChaosSeen, at: float) -> tuple[Happened, ...]:
 def _was_away(seen: ChaosSeen, router: str, at: float) -> bool:
     """Whether an event about that router, or about everything, was on within the last seconds."""
     for each in seen.happened:
-        about = each.event.target == router or each.event.traits.target is Target.ALL
+        about = each.event.target == router or each.event.traits.target is Aim.ALL
         end = float("inf") if each.ended is None else each.ended + SEEN_WITHIN_S
         if about and each.began <= at <= end:
             return True

@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from rehearse.core.chaos.events import EVERYTHING, TRAITS, ChaosEvent, ChaosKind, Target
+from rehearse.core.chaos.events import EVERYTHING, TRAITS, Aim, ChaosEvent, ChaosKind
 
 MOST_AT_ONCE = 3
 """Events of a round: pairs and triples are where the rules of one fault meet those of another."""
@@ -70,14 +70,14 @@ class ChaosPlan:
         """Something that no event of the round is about yet; None when that would leave nothing healthy."""
         traits = TRAITS[kind]
         taken = {target for _, target in chosen}
-        if traits.target is Target.ALL:
+        if traits.target is Aim.ALL:
             return EVERYTHING
-        if traits.target is Target.REDIS:
+        if traits.target is Aim.REDIS:
             return None if "redis" in taken else "redis"
-        names = self.routers if traits.target is Target.ROUTER else self.sfus
+        names = self.routers if traits.target is Aim.ROUTER else self.sfus
         if kind in (ChaosKind.CUT_LINKS, ChaosKind.FREEZE_LINKS) and rng.random() < ALL_LINKS_SHARE:
             return EVERYTHING if not taken & {*self.sfus, EVERYTHING} else None
-        if EVERYTHING in taken and traits.target is Target.SFU:
+        if EVERYTHING in taken and traits.target is Aim.SFU:
             return None
         free = [name for name in names if name not in taken]
         return rng.choice(free) if len(free) > 1 else None

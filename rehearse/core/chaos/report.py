@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from rehearse.core.chaos.oracles import Broken, gap_unaffected
+from rehearse.core.chaos.oracles import BrokenPrinciple, gap_unaffected
 from rehearse.core.chaos.seen import ChaosSeen, Happened
 
 
@@ -66,7 +66,7 @@ class ChaosReport(msgspec.Struct, frozen=True, kw_only=True):
     """The folder with the logs; kept when something was broken."""
 
 
-def violation(broken: Broken, *, number: int, seed: int, logs: str, flags: str) -> ChaosViolation:
+def violation(broken: BrokenPrinciple, *, number: int, seed: int, logs: str, flags: str) -> ChaosViolation:
     """With all that is needed to see it again."""
     log = broken.log if broken.log.endswith(".log") else f"{broken.log or 'chaos'}.log"
     return ChaosViolation(

@@ -9,15 +9,16 @@ import signal
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import asdict
 
 from localfleet.config import FleetSize
 from localfleet.errors import FleetFailed
 from localfleet.fleet import Fleet, FleetSpec
 from operators.shell.operations import open_store
 from operators.shell.target import Target
-from rehearse.config import ChaosTime, CrowdSize
+from rehearse.config import ChaosCrowd, ChaosTime, CrowdSize
 from rehearse.core.chaos.events import ChaosEvent
-from rehearse.core.chaos.oracles import RECOVER_S, Broken, judge
+from rehearse.core.chaos.oracles import RECOVER_S, BrokenPrinciple, judge
 from rehearse.core.chaos.plan import ChaosPlan
 from rehearse.core.chaos.report import ChaosReport, ChaosViolation, done, violation, worst_gap
 from rehearse.core.chaos.seen import ChaosSeen, Happened, touched_by
@@ -132,13 +133,18 @@ class ChaosRun:
             return True
         return await scene.comes_back()
 
-    def _note(self, broken: Broken, number: int, scene: ChaosScene) -> None:
+    def _note(self, broken: BrokenPrinciple, number: int, scene: ChaosScene) -> None:
         scene.fleet.keep_logs = True
-        longest = self._chaos.longest_s
-        flags = "" if longest == ChaosTime().longest_s else f" --longest-s {longest:g}"
-        found = violation(broken, number=number, seed=self._crowd.seed, logs=self._logs, flags=flags)
+        found = violation(broken, number=number, seed=self._crowd.seed, logs=self._logs, flags=self._flags())
         self._violations.append(found)
         self._say(f"BROKEN: {found.principle}: {found.sentence}; log {found.log}")
+
+    def _flags(self) -> str:
+        """What makes the plan and the fleet another one than usual, to see a violation again."""
+        usual = {**asdict(FleetSize()), **asdict(ChaosCrowd()), **asdict(ChaosTime())}
+        now = {**asdict(self._size), **asdict(self._crowd), **asdict(self._chaos)}
+        names = ("bots", "rooms", "sfus", "routers", "longest_s", "skew_s")
+        return "".join(f" --{name.replace('_', '-')} {now[name]:g}" for name in names if now[name] != usual[name])
 
     @asynccontextmanager
     async def _scene(self, clocks: dict[str, dict[str, str]]) -> AsyncIterator[ChaosScene]:
