@@ -31,7 +31,8 @@ def chaos_report(report: ChaosReport) -> RenderableType:
     who = f"chaos, seed {report.seed}: {report.bots} bots in {report.rooms} rooms, {report.sfus} SFUs"
     head = f"[bold]{who}, {report.routers} routers[/bold], {report.redis_server}"
     if report.passed:
-        return Group(head, table, "[bold green]no principle was broken[/bold green]")
+        until = " until it was interrupted" if report.interrupted else ""
+        return Group(head, table, f"[bold green]no principle was broken{until}[/bold green]")
     lines: list[RenderableType] = [f"[bold red]{len(report.violations)} violations[/bold red]"]
     for found in report.violations:
         lines += [

@@ -22,6 +22,9 @@ from rehearse.shell.chaos.rehearsal import rehearse_chaos
 from rehearse.shell.rehearsal import rehearse
 from rehearse.shell.scale.rehearsal import rehearse_scale
 
+INTERRUPTED = 130
+"""As a shell says it of a program that SIGINT ended."""
+
 app = App(
     name="rehearse",
     help="""Start a private fleet, fill it with talking bots, end SFUs under them, and report what they saw and heard.
@@ -162,7 +165,7 @@ async def chaos(
 
         sluice rehearse chaos --skew-s 20
 
-    Ctrl-C ends it with a report of the rounds so far.
+    Ctrl-C ends it with a report of the rounds so far, and status 130 when nothing was broken in them.
 
     Parameters
     ----------
@@ -174,7 +177,9 @@ async def chaos(
         print_json(report)
     else:
         out.print(chaos_report(report))
-    return 0 if report.passed else 1
+    if not report.passed:
+        return 1
+    return INTERRUPTED if report.interrupted else 0
 
 
 async def _run(kind: RehearsalKind, size: FleetSize, crowd: CrowdSize, *, json: bool) -> int:

@@ -56,25 +56,36 @@ class PatientClock:
 @asynccontextmanager
 async def patient_timeout(wait_s: float) -> AsyncIterator[None]:
     """As `asyncio.timeout`, but what this process stands still meanwhile is added. Raises `TimeoutError`."""
-    loop = asyncio.get_running_loop()
-
-    def look() -> None:
-        nonlocal due, timer
-        now = time.monotonic()
-        when = limit.when()
-        if when is not None and not limit.expired() and (granted := stalled_s(now - due)):
-            limit.reschedule(when + granted)
-        due = now + LOOK_EVERY_S
-        timer = loop.call_later(LOOK_EVERY_S, look)
-
     async with asyncio.timeout(wait_s) as limit:
-        due = time.monotonic() + LOOK_EVERY_S
         # Armed after the limit and due before it: after a stall it is the first of the two to run.
-        timer = loop.call_later(LOOK_EVERY_S, look)
+        extension = _Extension(limit)
         try:
             yield
         finally:
-            timer.cancel()
+            extension.stop()
+
+
+class _Extension:
+    """Looks at the clock often, and puts a limit off by what the loop was late."""
+
+    def __init__(self, limit: asyncio.Timeout) -> None:
+        self._limit = limit
+        self._loop = asyncio.get_running_loop()
+        self._arm()
+
+    def stop(self) -> None:
+        self._timer.cancel()
+
+    def _arm(self) -> None:
+        # Not the loop's own clock: uvloop's stands still while it is busy.
+        self._due = time.monotonic() + LOOK_EVERY_S
+        self._timer = self._loop.call_later(LOOK_EVERY_S, self._look)
+
+    def _look(self) -> None:
+        when, stalled = self._limit.when(), stalled_s(time.monotonic() - self._due)
+        if when is not None and stalled and not self._limit.expired():
+            self._limit.reschedule(when + stalled)
+        self._arm()
 
 
 class _PatientPings(Connection):

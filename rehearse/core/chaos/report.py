@@ -50,6 +50,8 @@ class ChaosReport(msgspec.Struct, frozen=True, kw_only=True):
     minutes: float
     """For how long it ran."""
     passed: bool
+    interrupted: bool
+    """It was ended by a signal; the round that went on then is not judged."""
     rounds: int
     audio_gap_ms_bound: float
     recovered_s_max: float | None

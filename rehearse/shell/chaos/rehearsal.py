@@ -96,6 +96,7 @@ class ChaosRun:
             seed=self._crowd.seed,
             minutes=round((self._over - self._began) / 60, 2),
             passed=not self._violations,
+            interrupted=self.stopping.is_set(),
             rounds=len(self._rounds),
             audio_gap_ms_bound=self._chaos.bound_ms,
             recovered_s_max=round(max(times), 1) if times else None,
@@ -123,7 +124,7 @@ class ChaosRun:
             await asyncio.gather(play, return_exceptions=True)
             return False
         play.result()
-        seen.stalls = list(self._stall.stalls)
+        seen.stalls += self._stall.stalls
         self._rounds.append(seen)
         self._over = time.monotonic()
         for broken in judge(seen, bound_ms=self._chaos.bound_ms):

@@ -30,6 +30,7 @@ class ChaosWatch:
         self.samples: deque[list[BotSample]] = deque(maxlen=600)
         """All bots, once a second, newest last."""
         self._fleet = fleet
+        self._worst_lag_s = 0.0
         self._read: dict[Path, int] = {}
         self._events = (fleet.logs / "chaos-bots.jsonl").open("ab")
 
@@ -39,11 +40,18 @@ class ChaosWatch:
         if event == "report":
             samples = samples_in(said["report"], at=at)
             self.samples.append(samples)
+            self._note_lag(float(said["report"]["worst_send_lag_ms"]) / 1000, at)
             self.seen.samples += samples
             return
         self._events.write(msgspec.json.encode(said) + b"\n")
         if event in WORDS and "bot" in said:
             self.seen.words.append(BotWord(at, str(said["bot"]), str(event), str(said.get("sfu", ""))))
+
+    def _note_lag(self, worst_s: float, at: float) -> None:
+        """A new worst lateness of the bots' own sending is a stall of the machine, in the last second."""
+        if worst_s > self._worst_lag_s:
+            self._worst_lag_s = worst_s
+            self.seen.stalls.append((at, worst_s))
 
     async def run(self, crowd: Crowd) -> None:
         """Look once a second, for ever."""
