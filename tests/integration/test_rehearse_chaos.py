@@ -20,10 +20,12 @@ FOUND = (
     ),
     (2, 14, "two SFUs killed at once: tracebacks of the bots' websockets"),
     (2, 15, "links frozen, and an SFU killed: the same"),
+    (2, 23, "an SFU's links cut while its media flowed: its players gave it up"),
+    (3, 6, "the same, while another SFU was paused"),
 )
 """Mended; a round that still breaks something is an issue, and no test."""
-FOREIGN = ("untouched media goes on", "working media is kept")
-"""Gaps and give-ups are for `sluice rehearse chaos` on a quiet machine; here other tests run beside it."""
+NEEDS_QUIET = ("untouched media goes on",)
+"""Gaps are for `sluice rehearse chaos` on a quiet machine; here other tests run beside it."""
 
 
 async def start(*more: str) -> asyncio.subprocess.Process:
@@ -44,7 +46,7 @@ async def chaos(*more: str) -> dict[str, object]:
 def broken(report: dict[str, object]) -> list[str]:
     found = report["violations"]
     assert isinstance(found, list)
-    return [f"{each['principle']}: {each['sentence']}" for each in found if each["principle"] not in FOREIGN]
+    return [f"{each['principle']}: {each['sentence']}" for each in found if each["principle"] not in NEEDS_QUIET]
 
 
 async def test_a_minute_of_chaos_breaks_no_principle() -> None:
