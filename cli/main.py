@@ -42,7 +42,7 @@ COMMANDS = {
     "exit": ("cli.exit:exit_", "End cordoned SFUs now; their players rejoin elsewhere."),
     "token": ("cli.token:token", "Make a player's or an operator's token."),
     "scaling": ("cli.scaling:app", "Show what the autoscaler decided and why; check its settings."),
-    "rehearse": ("cli.rehearse:app", "Drain, end, roll or scale a private fleet under talking bots."),
+    "rehearse": ("cli.rehearse:app", "Drain, end, roll, scale or trouble a private fleet of bots."),
     "bench": ("cli.bench:app", "Measure what this machine can carry."),
     "capacity": ("cli.capacity:capacity", "Find how many streams this machine holds."),
     "demo": ("cli.demo:app", "Look at the fleet page with simulated SFUs."),

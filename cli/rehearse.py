@@ -1,4 +1,4 @@
-"""`sluice rehearse drain|exit|roll|scale`: a private fleet of bots goes through it and reports what they notice."""
+"""`sluice rehearse`: a private fleet of bots goes through drains, exits, rolls, scaling or chaos, and reports it."""
 
 from __future__ import annotations
 
@@ -10,15 +10,20 @@ from pathlib import Path
 from cyclopts import App
 
 from bench.plot import check_plot, draw
+from cli.chaos_report import chaos_report
 from cli.output import out, print_json, step
 from cli.report import report_table
 from cli.scale_plot import plot_scale
 from cli.scale_report import scale_report
 from localfleet.config import SMALL, FleetSize
-from rehearse.config import TWELVE, CrowdSize
+from rehearse.config import EIGHT, TEN_MINUTES, TWELVE, ChaosCrowd, ChaosTime, CrowdSize
 from rehearse.core.rehearsal import RehearsalKind, advice
+from rehearse.shell.chaos.rehearsal import rehearse_chaos
 from rehearse.shell.rehearsal import rehearse
 from rehearse.shell.scale.rehearsal import rehearse_scale
+
+INTERRUPTED = 130
+"""As a shell says it of a program that SIGINT ended."""
 
 app = App(
     name="rehearse",
@@ -33,7 +38,8 @@ picture beyond the bounds (40 ms of audio, two frame times of video).
 
     sluice rehearse exit --server /usr/bin/redis-server
 
-`scale` lets an autoscaler add an SFU and take one out, and checks every step.
+`scale` lets an autoscaler add an SFU and take one out, and checks every step. `chaos` kills, pauses and cuts off
+whatever there is, for minutes or hours, and checks that nobody hears what they need not hear.
 """,
 )
 
@@ -132,6 +138,48 @@ async def scale(
     else:
         out.print(scale_report(report))
     return 0 if report.passed else 1
+
+
+@app.command
+async def chaos(
+    *, size: FleetSize = SMALL, crowd: ChaosCrowd = EIGHT, time: ChaosTime = TEN_MINUTES, json: bool = False
+) -> int:
+    """Trouble a private fleet at random while bots talk, and check that no principle is broken.
+
+    In each round one to three events overlap: routers, SFUs and Redis are killed, ended or paused for 1 to 40 s and
+    started again; websockets (SFU to router, player to router, player to SFU) are cut or frozen while UDP flows, or UDP
+    is lost while they work; Redis loses its data; an operator cordons and uncordons; everything stalls at once. One
+    router and one SFU are healthy at every moment.
+
+    Broken is, for example: a bot that no event touches hears a gap; a bot gives up media that works; afterwards not
+    everybody hears everybody within 30 s; a cordoned SFU gets players; a silent SFU is shown as placeable; a program
+    ends that nothing ended; a traceback stands in a log. The exit status is 1 then. Each violation names its events,
+    its log file and the command that repeats its round: the same seed gives the same rounds, though not the same
+    microseconds.
+
+        sluice rehearse chaos
+
+        sluice rehearse chaos --seed 7 --minutes 60 --json > chaos.json
+
+        sluice rehearse chaos --seed 7 --first-round 12 --minutes 1
+
+        sluice rehearse chaos --skew-s 20
+
+    Ctrl-C ends it with a report of the rounds so far, and status 130 when nothing was broken in them.
+
+    Parameters
+    ----------
+    json
+        Print the report as JSON.
+    """
+    report = await rehearse_chaos(size=size, crowd=crowd, chaos=time, say=step)
+    if json:
+        print_json(report)
+    else:
+        out.print(chaos_report(report))
+    if not report.passed:
+        return 1
+    return INTERRUPTED if report.interrupted else 0
 
 
 async def _run(kind: RehearsalKind, size: FleetSize, crowd: CrowdSize, *, json: bool) -> int:

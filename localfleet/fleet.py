@@ -10,7 +10,7 @@ import secrets
 import shutil
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -20,6 +20,7 @@ import aiohttp
 
 from localfleet.errors import FleetFailed
 from localfleet.program import Program, flags, start_program
+from localfleet.roads import DirectRoads, Roads
 from shared.embedded import EmbeddedRedis
 from shared.host.child import Child, start
 from shared.host.ports import Ports
@@ -62,9 +63,18 @@ class Fleet:
     """A running local fleet; use it as an async context manager. `say` hears one line per step."""
 
     def __init__(
-        self, spec: FleetSpec, *, logs: Path | None = None, say: Callable[[str], None] = lambda _: None
+        self,
+        spec: FleetSpec,
+        *,
+        logs: Path | None = None,
+        say: Callable[[str], None] = lambda _: None,
+        roads: Roads | None = None,
+        clocks: Mapping[str, Mapping[str, str]] | None = None,
     ) -> None:
+        """`clocks`: more environment variables of single routers and SFUs, by name."""
         self.spec = spec
+        self._roads = roads or DirectRoads()
+        self._clocks = clocks or {}
         self.say = say
         self.secret = secrets.token_hex(24)
         self.logs = logs or Path(tempfile.mkdtemp(prefix="sluice-"))
@@ -153,12 +163,13 @@ class Fleet:
     async def _start_router(self, name: str, page_port: int | None) -> Program:
         host = self.spec.host
         ws_port, http_port = self._ports.take(), self._ports.take(page_port)
+        told_port = await self._roads.to_router(name, ws_port)
         arguments = flags(
             router=name,
             host=host,
             ws_port=ws_port,
             http_port=http_port,
-            announced_ws=f"ws://{host}:{ws_port}",
+            announced_ws=f"ws://{host}:{told_port}",
             announced_http=f"http://{host}:{http_port}",
             redis=self.redis_url,
             fleet=self.spec.fleet,
@@ -169,9 +180,9 @@ class Fleet:
             name,
             [*arguments, *self.spec.router_flags],
             logs=self.logs,
-            env=self._env(),
+            env=self._env(name),
             http=f"http://{host}:{http_port}",
-            ws=f"ws://{host}:{ws_port}",
+            ws=f"ws://{host}:{told_port}",
         )
         program.ports, program.host = (ws_port, http_port), host
         return program
@@ -191,6 +202,8 @@ class Fleet:
     async def _start_sfu(self, name: str, version: str) -> Program:
         host = self.spec.host
         ws_port, udp_port, http_port = self._ports.take(), self._ports.take(), self._ports.take()
+        told_port, told_udp = await self._roads.to_sfu(name, ws_port), self._roads.media(name, udp_port)
+        links = [await self._roads.link(name, router.name, router.ports[0]) for router in self.routers.values()]
         arguments = flags(
             sfu=name,
             host=host,
@@ -198,8 +211,9 @@ class Fleet:
             udp_port=udp_port,
             http_port=http_port,
             announced_ip=host,
-            announced_ws=f"ws://{host}:{ws_port}",
-            routers=self.router_urls(),
+            announced_udp_port=told_udp,
+            announced_ws=f"ws://{host}:{told_port}",
+            routers=[f"ws://{host}:{port}" for port in links],
             links=self.spec.links,
             version=version,
         )
@@ -208,9 +222,9 @@ class Fleet:
             name,
             [*arguments, *self.spec.sfu_flags],
             logs=self.logs,
-            env=self._env(),
+            env=self._env(name),
             http=f"http://{host}:{http_port}",
-            ws=f"ws://{host}:{ws_port}",
+            ws=f"ws://{host}:{told_port}",
         )
         program.ports, program.host = (ws_port, udp_port, http_port), host
         return program
@@ -292,9 +306,9 @@ class Fleet:
                 programs[name] = await self._starts[name]()
         self.say(f"{name} ready at {programs[name].http}")
 
-    def _env(self) -> dict[str, str]:
+    def _env(self, name: str = "") -> dict[str, str]:
         kept = {k: v for k, v in os.environ.items() if self.spec.inherit or not k.startswith("SLUICE_")}
-        return {**kept, "SLUICE_SECRET": self.secret, "PYTHONUNBUFFERED": "1"}
+        return {**kept, "SLUICE_SECRET": self.secret, "PYTHONUNBUFFERED": "1", **self._clocks.get(name, {})}
 
 
 async def _each(waits: Any) -> None:

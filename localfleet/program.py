@@ -29,8 +29,9 @@ class Program:
     child: Child
     http: str
     ws: str
+    """The address that others are told."""
     ports: tuple[int, ...] = ()
-    """All ports that it was told to listen on."""
+    """All ports that it was told to listen on, that of its websockets first."""
     host: str = "127.0.0.1"
     """The address of these."""
 
@@ -82,7 +83,14 @@ def flags(**values: object) -> list[str]:
 
 
 async def start_program(
-    module: str, name: str, arguments: list[str], *, logs: Path, env: Mapping[str, str], http: str, ws: str
+    module: str,
+    name: str,
+    arguments: list[str],
+    *,
+    logs: Path,
+    env: Mapping[str, str],
+    http: str,
+    ws: str,
 ) -> Program:
     """Start `python -P -m MODULE ARGUMENTS`; wait for readiness separately."""
     child = await start(name, python(module, *arguments), logs=logs, env=env)

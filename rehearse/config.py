@@ -22,3 +22,38 @@ class CrowdSize:
 
 TWELVE = CrowdSize()
 """Four bots in each of three rooms."""
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ChaosCrowd(CrowdSize):
+    """Who is in a chaos run."""
+
+    bots: int = 8
+    """Bots that publish audio and subscribe to their room."""
+    rooms: int = 2
+    """Rooms they are spread over."""
+
+
+EIGHT = ChaosCrowd()
+"""Four bots in each of two rooms."""
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ChaosTime:
+    """How long a chaos run lasts, and how hard it is."""
+
+    minutes: float = 10.0
+    """No round begins later; the last one goes on until all is well again, or is not for too long."""
+    first_round: int = 1
+    """Begin with this round of the seed: to see again what an earlier run found."""
+    longest_s: float = 40.0
+    """No event lasts longer."""
+    bound_ms: float = 500.0
+    """Silence that a bot may hear which no event touches; what the machine itself held up is added."""
+    skew_s: float = 0.0
+    """Clocks of routers and SFUs are wrong by up to so many seconds, each by its own; needs Debian's `faketime`."""
+
+
+TEN_MINUTES = ChaosTime()

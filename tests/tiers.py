@@ -25,6 +25,7 @@ TIERS = {
 }
 SLOW = (
     "tests/bench/relay/test_relay.py",
+    "tests/integration/test_rehearse_chaos.py",
     "tests/integration/test_rehearse_scale.py",
     "tests/mutants/",
 )

@@ -211,7 +211,8 @@ class Mover:
         self.heard.forget(event.sfu)
         self.heard.exclude(event.sfu, now=now)
         for link in links:
-            self._lose(link, event.reason or "gone", now, cut=True)
+            # Lost is what a router hears no more of. Its media may flow on, and is kept until other media does.
+            self._lose(link, event.reason or "gone", now, cut=event.reason != "lost")
 
     def _asked_to_move(self, event: m.AskedToMove, now: float) -> None:
         home = self.links.home

@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from player.core.session_sdp import FarEnd, OwnEnd
 from shared.errors import BadInput, BadPacket
+from shared.patience import patient_timeout, stalled_s
 from shared.rtc import sdp, stun
 from shared.rtc.dtls import Certificate, DtlsFailed, DtlsTransport
 from shared.rtc.srtp import SrtpSession
@@ -86,7 +87,7 @@ class MediaTransport:
         self._far = far
         try:
             self._open_socket(far)
-            async with asyncio.timeout(CONNECT_S):
+            async with patient_timeout(CONNECT_S):
                 await self._first_answer()
                 self._dtls = DtlsTransport(
                     send=self._send_raw,
@@ -156,7 +157,9 @@ class MediaTransport:
 
     async def _keep_consent(self) -> None:
         while True:
+            due = time.monotonic() + CHECK_EVERY_S
             await asyncio.sleep(CHECK_EVERY_S)
+            self._answered_at += stalled_s(time.monotonic() - due)
             if time.monotonic() - self._answered_at > CONSENT_S:
                 self._end("ice-silent")
                 return

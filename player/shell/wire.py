@@ -13,6 +13,7 @@ from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidURI
 
 from shared.errors import BadMessage, UnknownMessage
 from shared.messages.base import Message, Reader, encode
+from shared.patience import PatientClient
 
 MAX_FRAME = 1 << 20
 """Longest frame read [bytes]: a snapshot of a big room."""
@@ -69,6 +70,7 @@ class MessageSocket(Generic[T]):
             connection = await connect(
                 self.url,
                 open_timeout=OPEN_S,
+                create_connection=PatientClient,
                 ping_interval=PING_S,
                 ping_timeout=PING_S,
                 close_timeout=1.0,
@@ -76,7 +78,7 @@ class MessageSocket(Generic[T]):
                 compression=None,
                 proxy=None,
             )
-        except (OSError, TimeoutError, InvalidHandshake, InvalidURI, EOFError) as error:
+        except (OSError, TimeoutError, InvalidHandshake, InvalidURI, EOFError, ConnectionClosed) as error:
             return Closed(ABNORMAL, f"{type(error).__name__}: {error}"[:200], opened=False)
         self._connection = connection
         writer = asyncio.create_task(self._write(connection, first()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self
 
@@ -23,7 +24,18 @@ FINISH_WITHIN_S = 20.0
 class Crowd:
     """Use it as an async context manager inside a started fleet."""
 
-    def __init__(self, fleet: Fleet, size: CrowdSize, *, name: str = "bots") -> None:
+    def __init__(
+        self,
+        fleet: Fleet,
+        size: CrowdSize,
+        *,
+        name: str = "bots",
+        video: bool = True,
+        hear: Callable[[dict[str, Any]], None] = lambda _: None,
+    ) -> None:
+        """`hear` is given each event of the bots as well."""
+        self._video = video
+        self._hear = hear
         self.view = CrowdView()
         self.report: dict[str, Any] | None = None
         self._fleet = fleet
@@ -43,6 +55,7 @@ class Crowd:
             behaviour="0s desk",
             events=True,
             json=True,
+            video=self._video,
         )
         self._child = await self._fleet.start_other(self._name, python("client_sim", *arguments), piped=True)
         self._reader = asyncio.create_task(self._read())
@@ -121,6 +134,7 @@ class Crowd:
             self.report = said.get("report")
         else:
             self.view.handle(said)
+        self._hear(said)
 
 
 def gaps_in(report: dict[str, Any]) -> LongestGaps:

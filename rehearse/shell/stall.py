@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+from collections import deque
 
 PERIOD_S = 0.01
+NOTED_S = 0.02
+"""Delays beyond this are kept one by one."""
 STEPS = 20
 """What players do after a failure takes about so many turns of some process, each of which may have to wait."""
 
@@ -16,6 +19,8 @@ class StallMeter:
 
     def __init__(self) -> None:
         self.worst_ms = 0.0
+        self.stalls: deque[tuple[float, float]] = deque(maxlen=10_000)
+        """End and length of the latest delays [monotonic s, s]."""
         self._task: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> StallMeter:
@@ -36,4 +41,8 @@ class StallMeter:
         while True:
             before = time.monotonic()
             await asyncio.sleep(PERIOD_S)
-            self.worst_ms = max(self.worst_ms, (time.monotonic() - before - PERIOD_S) * 1000)
+            now = time.monotonic()
+            late_s = now - before - PERIOD_S
+            self.worst_ms = max(self.worst_ms, late_s * 1000)
+            if late_s > NOTED_S:
+                self.stalls.append((now, late_s))

@@ -162,7 +162,7 @@ class Directory:
         return self._bury(sfu, GoneReason.TERMINATING, final=True)
 
     def lose_store(self, *, now: float) -> None:
-        """Redis is unreachable: the age of SFUs that are not linked here stands still (invariant 5)."""
+        """Redis is unreachable: the age of SFUs that others are linked with stands still (invariant 5)."""
         if self._blind_since is None:
             self._blind_since = now
             self._changed_all()
@@ -173,7 +173,7 @@ class Directory:
             return
         blind_s = now - self._blind_since
         for entry in self._entries.values():
-            if not entry.linked:
+            if not entry.linked and entry.unlinked is None:
                 entry.heard = min(now, entry.heard + blind_s)
             entry.missing = None
             if entry.unlinked is not None:
@@ -311,7 +311,7 @@ class Directory:
         return [Gone(sfu=sfu, state=entry.state, reason=reason, told=entry.told_gone)]
 
     def _age(self, entry: _Entry, *, now: float) -> float:
-        if self._blind_since is not None and not entry.linked:
+        if self._blind_since is not None and not entry.linked and entry.unlinked is None:
             now = self._blind_since
         return now - entry.heard
 

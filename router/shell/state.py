@@ -20,6 +20,7 @@ from router.shell.metrics import Metrics
 from router.shell.wire import ws_frame
 from shared.errors import StoreUnavailable
 from shared.logs import OncePerMinute
+from shared.patience import PatientClock
 from shared.records import RouterRecord
 from shared.store.api import StoreApi
 
@@ -38,8 +39,10 @@ class RouterState:
     metrics: Metrics = field(default_factory=Metrics)
     placements: PlacementLog = field(init=False)
     tries: TryBook = field(default_factory=TryBook)
-    mono: Callable[[], float] = time.monotonic
-    """The one clock of the shell [monotonic seconds]."""
+    clock: PatientClock = field(default_factory=PatientClock)
+    """Stands still while this process does, so that it declares nothing dead that only it did not hear."""
+    mono: Callable[[], float] = field(init=False)
+    """The one clock of the shell [monotonic seconds]; `clock`, but for tests."""
     wall: Callable[[], float] = time.time
     """The time of day [Unix seconds], for tokens and for people."""
     announced_ws: str = ""
@@ -54,6 +57,7 @@ class RouterState:
     trouble: OncePerMinute = field(init=False)
 
     def __post_init__(self) -> None:
+        self.mono = self.clock
         self.placements = PlacementLog(router=self.config.router, boot=secrets.token_hex(4))
         self.assigner = Assigner(self.directory, self.config.selector)
         self.teller = Teller(self.rooms, encode=ws_frame)

@@ -119,6 +119,11 @@ class IceLite:
         if remote is not None:
             remote.deadline = max(remote.deadline, at + CONSENT_S)
 
+    def grant(self, stalled_s: float) -> None:
+        """We have not listened for so long [s]: nobody's silence of that time counts."""
+        for remote in self._remotes.values():
+            remote.deadline += stalled_s
+
     def silent(self, *, now: float) -> list[int]:
         """Peers whose consent has run out."""
         return [peer for peer, remote in self._remotes.items() if remote.deadline <= now]

@@ -21,6 +21,7 @@ from shared.logs import OncePerMinute, fields
 from shared.messages.base import encode
 from shared.messages.codes import CloseCode
 from shared.messages.link import Hello, Linked, Registered, SfuReport, ToRouter, ToSfu, to_sfu
+from shared.patience import PatientClient
 
 OPEN_TIMEOUT_S = 5.0
 SEND_TIMEOUT_S = 5.0
@@ -90,7 +91,7 @@ class RouterLink:
         try:
             websocket = await connect(
                 link_url(url), open_timeout=OPEN_TIMEOUT_S, close_timeout=1.0, compression=None, max_size=MAX_FRAME,
-                ping_interval=5.0, ping_timeout=10.0, proxy=None,
+                ping_interval=5.0, ping_timeout=10.0, proxy=None, create_connection=PatientClient,
             )  # fmt: skip
             try:
                 await self._linked(websocket, url, owner)

@@ -35,6 +35,7 @@ from shared.messages.media import (
     to_sfu,
 )
 from shared.messages.player import Failed, Ping, Pong
+from shared.patience import PatientServer
 from shared.rate import TokenBucket
 from shared.records import SfuStatus, status_of
 from shared.tokens import SfuClaims, verify
@@ -75,6 +76,7 @@ class Signalling:
             max_size=MAX_FRAME,
             process_request=self._check_path,
             open_timeout=FIRST_MESSAGE_S,
+            create_connection=PatientServer,
             ping_interval=10.0,
             ping_timeout=20.0,
             close_timeout=2.0,

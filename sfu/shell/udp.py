@@ -17,6 +17,7 @@ from sfu.plane.choice import make_plane as default_plane
 from sfu.plane.drops import DropReason
 from sfu.shell.pktinfo import CONTROL_BYTES, MAPPED, ask_for_it, asked, is_bound_to_all, sent_from
 from shared.logs import OncePerMinute
+from shared.patience import stalled_s
 from shared.rtc.demux import MAX_DATAGRAM, Traffic, classify
 
 log = logging.getLogger("sfu.media")
@@ -110,7 +111,7 @@ class MediaPort:
         self._next_peer = 1
         self._trouble = OncePerMinute(log, clock=self._loop.time)
         self._timer: asyncio.TimerHandle | None = None
-        self._consent_at = 0.0
+        self._consent_at = self._loop.time() + CONSENT_EVERY_S
         self._closed = False
         self.drops: Counter[str] = Counter()
         """Datagrams dropped, by `PortDrop` and `IceDrop`; the plane counts its own."""
@@ -318,6 +319,8 @@ class MediaPort:
     def _look_around(self, now: float) -> None:
         self.plane.tick(now=now)
         if now >= self._consent_at:
+            # Reading may have stood still with us, or only our part of it: what we missed waits in a queue.
+            self.ice.grant(stalled_s(now - self._consent_at))
             self._consent_at = now + CONSENT_EVERY_S
             self._end_the_silent(now)
             self._watch_runs()

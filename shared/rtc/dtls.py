@@ -26,6 +26,7 @@ from aiortc.rtcicetransport import RTCIceTransport
 from OpenSSL import SSL
 
 from shared.errors import BadInput
+from shared.patience import patient_timeout
 from shared.rtc.sdp_model import Fingerprint as Fingerprint
 from shared.rtc.srtp import SrtpKeys, SrtpProfile
 
@@ -197,7 +198,7 @@ class DtlsTransport(RTCDtlsTransport):
             raise self._give_up(DtlsFailure.FINGERPRINT, "the peer named no fingerprint")
         parameters = RTCDtlsParameters([RTCDtlsFingerprint(name, value) for name, value in remote_fingerprints])
         try:
-            async with asyncio.timeout(timeout_s):
+            async with patient_timeout(timeout_s):
                 await self.start(parameters)
         except TimeoutError:
             raise self._give_up(DtlsFailure.TIMEOUT, f"not done after {timeout_s:g} s") from None

@@ -75,8 +75,8 @@ class Burst:
                 store=store,
                 rooms=HostedRooms(resume_window_s=25.0),
                 rng=random.Random(seed + n),
-                mono=lambda: self.now,
             )
+            state.mono = lambda: self.now
             writer = StoreWriter(state, replaced=lambda _: None, reread=lambda _: None)
             self.placing.append((state, Placing(state, writer)))
         self.report()

@@ -469,7 +469,8 @@ export class Mover {
     "sfu-gone": ({ sfu, reason }) => {
       this.#heard.forget(sfu);
       this.#heard.exclude(sfu, this.#now);
-      for (const link of this.#links.to(sfu)) this.#lose(link, reason || "gone", { cut: true });
+      // Lost is what a router hears no more of. Its media may flow on, and is kept until other media does.
+      for (const link of this.#links.to(sfu)) this.#lose(link, reason || "gone", { cut: reason !== "lost" });
     },
 
     /** {sfu, incarnation, revision, reason, asksInMs, endsInMs} takes no new work. */

@@ -183,11 +183,21 @@ def test_a_player_that_has_not_begun_may_change_its_mind(settled: Settled) -> No
 
 
 def test_an_sfu_that_is_gone_is_replaced_at_once(settled: Settled) -> None:
-    player = settled(presence=TALKING).does(m.SfuEnded(sfu="a", reason="lost"))
+    player = settled(presence=TALKING).does(m.SfuEnded(sfu="a", reason="terminating"))
     assert {"sfu-gone", "evicted"} <= set(player.steps())
     asked = player.asked()
     assert (asked.reason, asked.exclude) == ("lost", ("a",))
     assert player.assigned("b").flows().told(m.ReportMoved) == [], "that was no move"
+
+
+def test_an_sfu_of_which_routers_hear_no_more_is_kept_while_it_may_carry_media(settled: Settled) -> None:
+    player = settled()
+    home = player.home
+    player.does(m.SfuEnded(sfu="a", reason="lost"))
+    assert "evicted" not in player.steps()
+    assert player.told(m.Abandon) == []
+    player.assigned("b").flows()
+    assert player.told(m.Abandon) == [m.Abandon(link=home)], "now that the new link carries everything"
 
 
 def test_a_broken_websocket_costs_no_media(settled: Settled) -> None:

@@ -178,8 +178,18 @@ def test_while_redis_is_away_a_linked_sfu_ages_as_ever_and_is_lost_later(it: Dir
     it.lose_store(now=1.0)
     assert it.refusal("s", now=5.0) is NotPlaceable.STALE
     it.unlink("s", now=6.0)
+    assert it.refusal("s", now=6.0) is NotPlaceable.STALE
     assert it.tick(now=15.9) == []
     assert kinds(it.tick(now=16.0)) == [Gone]
+
+
+def test_an_sfu_whose_link_broke_and_that_no_other_router_told_of_ages_while_redis_is_away(it: Directory) -> None:
+    it.lose_store(now=1.0)
+    it.unlink("s", now=2.0)
+    assert it.refusal("s", now=4.9) is None
+    assert it.refusal("s", now=5.0) is NotPlaceable.STALE
+    it.see_store(now=5.0)
+    assert it.refusal("s", now=5.0) is NotPlaceable.STALE
 
 
 # --- two processes with one id ---

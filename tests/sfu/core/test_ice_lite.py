@@ -127,3 +127,11 @@ def test_forgotten_peer_is_not_answered_and_not_missed(ice: IceLite, credentials
     ice.forget(7)
     assert ice.receive(check(credentials), HOME, now=2.0) is IceDrop.UNKNOWN_UFRAG
     assert ice.silent(now=1000.0) == []
+
+
+def test_silence_while_we_did_not_listen_ends_nobodys_consent() -> None:
+    ice = IceLite()
+    ice.register(1, new_credentials(), now=0.0)
+    ice.grant(10.0)
+    assert ice.silent(now=FIRST_CHECK_S + 9.9) == []
+    assert ice.silent(now=FIRST_CHECK_S + 10.0) == [1]
