@@ -14,9 +14,11 @@ from playwright.async_api import BrowserContext, Page
 JOINED_WITHIN_S = 60.0
 KEEP_CONNECTIONS = """
     window.openedSockets = [];
+    window.pathAway = null;
     window.WebSocket = class extends WebSocket {
       constructor(url) {
-        super(url);
+        const { pathname } = new URL(url);
+        super(pathname === window.pathAway ? `ws://127.0.0.1:9${pathname}` : url);
         window.openedSockets.push(this);
       }
     };
@@ -100,6 +102,15 @@ class Person:
             path,
         )
         return broken
+
+    async def take_away(self, path: str | None) -> None:
+        """From now on no websocket to this path can be opened; None: all can."""
+        await self.page.evaluate("(path) => { window.pathAway = path; }", path)
+
+    async def closed_peers(self) -> int:
+        """How many peer connections of the page were closed."""
+        closed: int = await self.page.evaluate('openedPeers.filter((each) => each.connectionState === "closed").length')
+        return closed
 
     async def opened_sockets(self, path: str) -> int:
         """How many websockets to this path the page has ever opened."""

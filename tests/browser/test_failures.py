@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import time
 
@@ -57,6 +58,33 @@ async def test_a_broken_media_websocket_is_not_noticed_in_the_media(browser: Bro
     assert {each.copy for each in await ada.received()} == {each.copy for each in before}
     assert await ada.opened_sockets("/media") == 2, "once was enough"
     assert (await bob.state())["switches"] == []
+
+
+@pytest.mark.parametrize("away_s", [3, 10])
+async def test_media_goes_on_while_its_websocket_is_away(browser: BrowserContext, live: Fleet, away_s: int) -> None:
+    ada, bob = await pair(browser, live)
+    before, home = await ada.received(), await ada.home()
+    await ada.take_away("/media")
+    assert await ada.break_sockets("/media") == 1
+    await asyncio.sleep(away_s)
+    frames = max(each.frames_decoded for each in [*await ada.received(), *await bob.received()])
+    await ada.sees_and_hears(frames=frames + 10)
+    await bob.sees_and_hears(frames=frames + 10)
+    await ada.take_away(None)
+
+    async def inside_again() -> bool:
+        return bool(await ada.page.evaluate(INSIDE))
+
+    await until(inside_again, "the websocket is open again")
+    await ada.sees_and_hears(frames=frames + 50)
+    await bob.sees_and_hears(frames=frames + 50)
+    assert [await ada.closed_peers(), await bob.closed_peers()] == [0, 0]
+    assert await ada.home() == home
+    assert {each.copy for each in await ada.received()} == {each.copy for each in before}
+    assert (await bob.state())["switches"] == []
+
+
+INSIDE = "openedSockets.some((each) => each.readyState === 1 && new URL(each.url).pathname === '/media')"
 
 
 async def test_a_killed_sfu_is_left_within_seconds(browser: BrowserContext, live: Fleet) -> None:

@@ -22,6 +22,7 @@ const PASSED_ON = [
   "please-move",
   "refused",
   "publish-lost",
+  "away",
   "unsubscribed",
 ];
 
@@ -57,6 +58,8 @@ export class LinkPool extends Emitter {
   /** Open a link to publish over, or make a visit that is open already one. */
   openHome({ link: number, sfu, address, token }, sources) {
     const visit = this.#links.get(sfu);
+    // One that is trying to enter again keeps its media as it is; the mover will be told of another SFU.
+    if (visit?.link.isAway) return;
     if (visit) {
       visit.number = number;
       visit.link.enterAgain(token);
@@ -116,19 +119,21 @@ export class LinkPool extends Emitter {
       if (!this.#links.has(key) && !this.#visits.has(key) && key === sfuOf(key)) this.#arrange(key);
     }
     for (const [sfu, { timer }] of this.#visits) {
-      if (wanted.has(sfu) && !this.#links.has(sfu)) continue;
+      if (this.#links.has(sfu) ? this.#links.get(sfu).link.needsAccess : wanted.has(sfu)) continue;
       clearTimeout(timer);
       this.#visits.delete(sfu);
     }
   }
 
-  /** The router granted a visit. */
+  /** The router granted a visit, or fresh access for a link that is to enter again. */
   granted({ sfu, address, token, request }) {
     const visit = this.#visits.get(sfu);
-    if (!visit || visit.request !== request || this.#links.has(sfu)) return;
+    const present = this.#links.get(sfu);
+    if (!visit || visit.request !== request || (present && !present.link.needsAccess)) return;
     clearTimeout(visit.timer);
     visit.request = null;
-    this.#open({ sfu, address, token, number: null });
+    if (present) present.link.renew({ address, token });
+    else this.#open({ sfu, address, token, number: null });
   }
 
   /** The router refused the request of this id; true when it was one of ours. */
@@ -155,11 +160,13 @@ export class LinkPool extends Emitter {
   }
 
   #open({ sfu, address, token, number }) {
-    const link = this.makeLink({ sfu, address, token });
+    const link = this.makeLink({ sfu, address, token, rng: this.rng });
     const entry = { key: sfu, link, number };
     this.#links.set(sfu, entry);
     for (const name of PASSED_ON) link.on(name, (detail) => this.emit(name, { ...about(entry), ...detail }));
     link.on("entered", () => this.#visits.delete(entry.key));
+    // A link of a former session gets no access any more; its media goes on until it ends.
+    link.on("needs-access", () => entry.key === sfu && !this.#visits.has(sfu) && this.#arrange(sfu));
     link.on("lost", ({ reason }) => this.#over(entry, reason));
     if (this.#wanted.has(sfu)) link.subscribe(this.#wanted.get(sfu));
     return link;

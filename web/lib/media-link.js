@@ -2,7 +2,8 @@
  * Everything between the player and one SFU: a websocket, a publish and a subscribe connection.
  *
  * What is asked for before the SFU has let us in is sent right behind `enter`, which saves a round trip. A websocket
- * that breaks is opened once more at once, with the same token: the SFU has kept the session and its media meanwhile.
+ * that breaks says nothing about the media: while a peer connection lives, the link enters again with full jitter and
+ * closes none; what was being negotiated is said again. Without media it is tried once more, at once.
  *
  * Events:  "entered" {}                  the SFU let us in, or replaced our grants
  *          "connected" {}                the publish connection is up, whether or not packets flow
@@ -13,11 +14,14 @@
  *          "please-move" {withinMs, incarnation, revision}
  *          "publish-lost" {reason}       the publish connection broke; what is subscribed goes on
  *          "unsubscribed" {}             the subscribe connection broke and is opened again; its tracks are gone
+ *          "away" {reason}               the websocket is away for long: look for another SFU while the media goes on
+ *          "needs-access" {}             the SFU wants a fresh token: see `renew`
  *          "refused" {code, message, publication}   something was refused, of one publication when it is named; the link lives
  *          "lost" {reason}               the link is over, told once: "closed", "terminating", "refused", ...
  */
 
 import { Emitter } from "./emitter.js";
+import { Backoff } from "./jitter.js";
 import { Close, read, REFUSALS, write } from "./protocol.js";
 import { Publisher } from "./publisher.js";
 import { Subscriber } from "./subscriber.js";
@@ -26,21 +30,28 @@ import { Subscriber } from "./subscriber.js";
 export const SILENCE_MS = 4000;
 /** Keeps proxies from closing an idle websocket, and finds one that is dead [ms]. */
 export const PING_MS = 5000;
-/** After these the SFU will not have us back. */
-const FINAL = new Set([
-  Close.TERMINATING,
-  Close.REPLACED,
-  Close.REFUSED,
-  Close.BAD_TOKEN,
-  Close.BAD_MESSAGE,
-  Close.NO_JOIN,
-]);
+/** A websocket that was opened again and is not let in by then is given up: TCP and TLS fit [ms]. */
+export const REENTER_TIMEOUT_MS = 5000;
+/** The SFU keeps a session without a websocket for 30 s (sfu/core/session.py); half of that is left for a move [ms]. */
+export const AWAY_MS = 15_000;
+/** After these the SFU will not have us back, and has cut the media. */
+const CUTTING = new Set([Close.TERMINATING, Close.REPLACED, Close.BAD_MESSAGE]);
+/** After these it will not have us back as we are; media that flows is another matter. */
+const FINAL = new Set([...CUTTING, Close.REFUSED, Close.BAD_TOKEN, Close.NO_JOIN]);
+/** Said again from what we know, when a websocket is opened again. */
+const RENEWED = new Set(["enter", "subscribe", "publish-offer", "ping"]);
+/** The states of a peer connection whose media lives; how long "disconnected" may last is watched. */
+const ALIVE = new Set(["connected", "disconnected"]);
 
 export class MediaLink extends Emitter {
   #socket = null;
-  #outbox = [];
+  #outbox = []; // [type, fields] for the time when the websocket is open
   #over = false;
   #mayReturn = false; // the SFU has let us in over this websocket
+  #wasInside = false; // ... or over an earlier one
+  #reentry = ""; // lets us in again after the token has expired; the SFU gives it
+  /** The SFU wants a fresh token. */
+  needsAccess = false;
   #subscribed = [];
   #published = [];
   #timers = new Map();
@@ -49,33 +60,83 @@ export class MediaLink extends Emitter {
   #unanswered = 0;
   #refusal = "";
 
-  /** @param {{sfu: string, address: string, token: string, WebSocketClass?: typeof WebSocket}} options */
-  constructor({ sfu, address, token, WebSocketClass = globalThis.WebSocket }) {
+  /** @param {{sfu: string, address: string, token: string, rng?: () => number, WebSocketClass?: typeof WebSocket}} options */
+  constructor({ sfu, address, token, rng = Math.random, WebSocketClass = globalThis.WebSocket }) {
     super();
     Object.assign(this, { sfu, address, token, WebSocketClass });
+    this.backoff = new Backoff({ rng });
     this.#connect();
+  }
+
+  /** Has the SFU let us in before, and is the websocket away now? */
+  get isAway() {
+    return this.#wasInside && !this.#mayReturn;
   }
 
   #connect() {
     const socket = new this.WebSocketClass(this.address);
     this.#socket = socket;
-    this.#mayReturn = false;
     this.#unanswered = 0;
-    this.#outbox = [write("enter", { token: this.token })];
-    socket.onopen = () => this.#flush();
-    socket.onmessage = ({ data }) => this.#receive(data);
+    this.#outbox.unshift(["enter", this.#credentials()]);
+    socket.onopen = () => socket === this.#socket && this.#flush();
+    socket.onmessage = ({ data }) => socket === this.#socket && this.#receive(data);
     socket.onclose = ({ code }) => this.#closed(socket, code);
+  }
+
+  #credentials() {
+    return this.#reentry ? { token: this.token, reentry: this.#reentry } : { token: this.token };
   }
 
   #closed(socket, code) {
     if (socket !== this.#socket || this.#over) return;
-    if (!this.#mayReturn || FINAL.has(code) || this.#refusal) {
+    const wasLetIn = this.#mayReturn;
+    this.#socket = null;
+    this.#mayReturn = false;
+    this.#cancel("ping");
+    this.#cancel("reenter");
+    const isCut = CUTTING.has(code) || this.#refusal === "terminating" || !this.#wasInside;
+    const livesOn = !isCut && this.#carriesMedia();
+    if (!livesOn && (!wasLetIn || FINAL.has(code) || this.#refusal)) {
       this.#lose(this.#reason(code));
       return;
     }
+    if (wasLetIn) this.#after("away", AWAY_MS, () => this.emit("away", { reason: "closed" }));
+    if (code === Close.REFUSED) this.emit("away", { reason: this.#reason(code) });
+    this.#refusal = "";
+    if (!livesOn) this.#reenter();
+    else if (code === Close.BAD_TOKEN) this.#askForAccess();
+    else this.#after("reenter", this.backoff.next(), () => this.#reenter());
+  }
+
+  #carriesMedia() {
+    return [this.#publisher, this.#subscriber].some((each) => each && ALIVE.has(each.pc.connectionState));
+  }
+
+  #reenter() {
+    const kept = this.#outbox.filter(([type]) => !RENEWED.has(type));
+    this.#outbox = [["subscribe", { publications: this.#subscribed }], ...kept];
     this.#connect();
-    this.#send("subscribe", { publications: this.#subscribed });
     this.#publisher?.sayAgain();
+    const socket = this.#socket;
+    this.#after("reenter", REENTER_TIMEOUT_MS, () => this.#giveUp(socket));
+  }
+
+  #giveUp(socket) {
+    socket.close(); // whose own close event would wait for an answer, too
+    this.#closed(socket, Close.IDLE);
+  }
+
+  #askForAccess() {
+    this.#reentry = ""; // it was refused with the token
+    this.needsAccess = true;
+    this.emit("needs-access", {});
+  }
+
+  /** Fresh access to the same SFU: enter again with it. */
+  renew({ address, token }) {
+    if (this.#over || !this.needsAccess) return;
+    Object.assign(this, { address, token, needsAccess: false });
+    this.#reenter();
   }
 
   /** A visit becomes the player's home: replace what we may do here. */
@@ -136,7 +197,7 @@ export class MediaLink extends Emitter {
   close() {
     this.#over = true;
     for (const timer of this.#timers.values()) clearTimeout(timer);
-    this.#socket.close();
+    this.#socket?.close();
     this.#publisher?.close();
     this.#subscriber?.close();
   }
@@ -182,20 +243,18 @@ export class MediaLink extends Emitter {
 
   #send(type, fields) {
     if (this.#over) return;
-    if (this.#socket.readyState === 1) this.#socket.send(write(type, fields));
-    else this.#outbox.push(write(type, fields));
+    if (this.#socket?.readyState === 1) this.#socket.send(write(type, fields));
+    else this.#outbox.push([type, fields]);
   }
 
   #flush() {
-    for (const frame of this.#outbox.splice(0)) this.#socket.send(frame);
+    for (const [type, fields] of this.#outbox.splice(0)) this.#socket.send(write(type, fields));
     this.#after("ping", PING_MS, () => this.#ping());
   }
 
   #ping() {
     if (this.#unanswered >= 2) {
-      const silent = this.#socket;
-      silent.close(); // whose own close event would wait for an answer, too
-      this.#closed(silent, Close.IDLE);
+      this.#giveUp(this.#socket);
       return;
     }
     this.#unanswered++;
@@ -216,8 +275,12 @@ export class MediaLink extends Emitter {
   }
 
   #handlers = {
-    entered: () => {
-      this.#mayReturn = true;
+    entered: ({ reentry }) => {
+      this.#mayReturn = this.#wasInside = true;
+      this.#reentry = reentry || this.#reentry;
+      this.#cancel("away");
+      this.#cancel("reenter");
+      this.backoff.reset();
       this.emit("entered", {});
     },
     "publish-answer": (message) => this.#publisher?.answer(message),

@@ -206,6 +206,7 @@ export class Player extends Emitter {
     this.#pool.on("ended", (detail) => this.#display.ended(detail));
     this.#pool.on("refused", (detail) => this.#refusedBySfu(detail));
     this.#pool.on("publish-lost", ({ link, reason }) => this.#move({ type: "link-lost", link, reason }));
+    this.#pool.on("away", ({ link, reason }) => this.#move({ type: "link-lost", link, reason, cut: false }));
     this.#pool.on("unsubscribed", ({ key }) => this.#display.lost(key));
     this.#pool.on("lost", ({ key, link, reason }) => {
       this.#display.lost(key);

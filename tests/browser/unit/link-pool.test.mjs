@@ -13,7 +13,7 @@ class FakeLink extends Emitter {
   constructor({ sfu }) {
     super();
     this.sfu = sfu;
-    for (const name of ["enterAgain", "prepare", "publish", "stopPublishing", "leave", "close"]) {
+    for (const name of ["enterAgain", "renew", "prepare", "publish", "stopPublishing", "leave", "close"]) {
       this[name] = (...args) => this.said.push([name, ...args]);
     }
     this.subscribe = (publications) => this.said.push(["subscribe", [...publications]]);
@@ -94,4 +94,27 @@ test("an SFU that is gone takes its links of all sessions with it", () => {
   it.on("lost", ({ sfu, link }) => lost.push([sfu, link]));
   it.drop("a", "gone");
   assert.deepEqual(lost, [["a", 1], ["a", 2]]);
+});
+
+test("a link whose token has expired gets fresh access from the router", () => {
+  const { it, made, requests } = pool();
+  it.openHome(home("a"), []);
+  made[0].needsAccess = true;
+  made[0].emit("needs-access", {});
+  it.reconcile(new Map(), new Set([1])); // wanted for publishing only
+  assert.deepEqual(requests, ["a"]);
+  it.granted({ sfu: "a", address: "ws://a", token: "t2", request: "request-a" });
+  assert.equal(made.length, 1, "no second link");
+  assert.deepEqual(made[0].said.filter(([name]) => name === "renew"), [["renew", { address: "ws://a", token: "t2" }]]);
+  it.close();
+});
+
+test("a link that tries to enter again is left as it is when the router names its SFU", () => {
+  const { it, made } = pool();
+  it.openHome(home("a"), []);
+  made[0].isAway = true;
+  it.openHome(home("a", 2), []);
+  it.release(2);
+  assert.deepEqual([made.length, made[0].did("enterAgain"), made[0].did("stopPublishing")], [1, 0, 0]);
+  it.close();
 });

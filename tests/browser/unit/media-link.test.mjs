@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { mock, test } from "node:test";
 
-import { MediaLink, PING_MS } from "../../../web/lib/media-link.js";
+import { AWAY_MS, MediaLink, PING_MS, REENTER_TIMEOUT_MS } from "../../../web/lib/media-link.js";
 
 function play(t) {
   mock.timers.enable({ apis: ["setTimeout"] });
@@ -34,9 +34,9 @@ function play(t) {
       this.onclose({ code, reason: "" });
     }
   }
-  const link = new MediaLink({ sfu: "sfu-a", address: "ws://a/media", token: "t1", WebSocketClass: Socket });
+  const link = new MediaLink({ sfu: "sfu-a", address: "ws://a/media", token: "t1", rng: () => 0.5, WebSocketClass: Socket });
   const heard = [];
-  for (const name of ["entered", "lost", "refused", "unsubscribed"]) {
+  for (const name of ["entered", "lost", "refused", "unsubscribed", "away", "needs-access"]) {
     link.on(name, (detail) => heard.push([name, detail.reason ?? detail.code ?? null]));
   }
   return { link, sockets, heard, get last() { return sockets.at(-1); } };
@@ -130,7 +130,7 @@ test("an SFU that says it closes is not tried again", (t) => {
   assert.deepEqual(table.heard.at(-1), ["lost", "terminating"]);
 });
 
-test("a broken subscribe connection is asked for anew, and the link lives", (t) => {
+test("a broken subscribe connection is asked for again, and the link lives", (t) => {
   const table = play(t);
   entered(table);
   table.link.subscribe(["a"]);
@@ -223,6 +223,98 @@ test("the SFU's word that a publish connection is gone counts once it has answer
   assert.deepEqual(table.heard.map(([name]) => name), ["entered", "publish-lost"]);
 });
 
+/** A link whose publish connection is answered and connected. */
+async function flowing(t) {
+  const table = await publishing(t);
+  table.last.hear({ type: "publish-answer", sdp: "v=0", negotiation: 1 });
+  await settle();
+  table.connections[0].become("connected");
+  table.isClosed = () => table.connections.some(({ signalingState }) => signalingState === "closed");
+  return table;
+}
+
+test("while its media lives a link enters again with back-off, and closes no connection", async (t) => {
+  const table = await flowing(t);
+  table.last.die();
+  for (const wait of [500, 1000, 2000, 3500]) {
+    const before = table.sockets.length;
+    mock.timers.tick(wait - 1);
+    assert.equal(table.sockets.length, before);
+    mock.timers.tick(1);
+    assert.equal(table.sockets.length, before + 1);
+    if (wait < 3500) table.last.die();
+  }
+  table.last.open().hear({ type: "entered", sfu: "sfu-a" });
+  mock.timers.tick(AWAY_MS); // said of no websocket that is back
+  assert.equal(table.isClosed(), false);
+  assert.deepEqual(table.heard.map(([name]) => name), ["entered", "entered"]);
+});
+
+test("an attempt to enter again that is not answered is followed by another", async (t) => {
+  const table = await flowing(t);
+  table.last.die();
+  mock.timers.tick(500);
+  table.last.open();
+  mock.timers.tick(REENTER_TIMEOUT_MS);
+  mock.timers.tick(1000);
+  assert.equal(table.sockets.length, 3);
+  assert.equal(table.isClosed(), false);
+});
+
+test("a websocket that is away for long is told, while the media goes on", async (t) => {
+  const table = await flowing(t);
+  table.last.die();
+  for (let waited = 0; waited < AWAY_MS; waited += 500) {
+    mock.timers.tick(500);
+    if (table.last.readyState === 0) table.last.die();
+  }
+  assert.deepEqual(table.heard.slice(1), [["away", "closed"]]);
+  assert.equal(table.isClosed(), false);
+});
+
+test("when its media has ended, too, the link is lost", async (t) => {
+  const table = await flowing(t);
+  table.last.die();
+  table.connections[0].become("failed");
+  mock.timers.tick(500);
+  table.last.die();
+  assert.deepEqual(table.heard.at(-1), ["lost", "closed"]);
+});
+
+test("what is asked for while the websocket is away is said when it is back", async (t) => {
+  const table = await flowing(t);
+  table.last.die();
+  table.link.subscribe(["b"]);
+  table.link.stopPublishing();
+  table.link.publish([{ publication: "cam", kind: "video", track: {} }], 4);
+  await settle();
+  mock.timers.tick(500); // without a connection that lives it is tried once more
+  table.last.open();
+  assert.deepEqual(types(table.last), ["enter", "subscribe", "stop-publishing", "publish-offer"]);
+  assert.deepEqual(table.last.sent[1].publications, ["b"]);
+});
+
+test("the credential that the SFU gave goes with the next enter", async (t) => {
+  const table = await flowing(t);
+  table.last.hear({ type: "entered", sfu: "sfu-a", reentry: "back" });
+  table.last.die();
+  mock.timers.tick(500);
+  table.last.open();
+  assert.deepEqual(table.last.sent[0], { type: "enter", token: "t1", reentry: "back" });
+});
+
+test("a token that has expired is replaced by fresh access, and the media goes on", async (t) => {
+  const table = await flowing(t);
+  table.last.die();
+  mock.timers.tick(500);
+  table.last.open().die(4003);
+  assert.deepEqual(table.heard.at(-1), ["needs-access", null]);
+  table.link.renew({ address: "ws://a/media", token: "t2" });
+  table.last.open();
+  assert.deepEqual(table.last.sent[0], { type: "enter", token: "t2" });
+  assert.equal(table.isClosed(), false);
+});
+
 test("publishing again after a stop makes a new connection", async (t) => {
   const table = await publishing(t);
   table.link.stopPublishing();
@@ -242,7 +334,7 @@ test("a second enter on the same websocket replaces the grants, also for the nex
   assert.equal(table.last.sent[0].token, "t2");
 });
 
-test("a websocket that answers no ping is opened anew", (t) => {
+test("a websocket that answers no ping is opened again", (t) => {
   const table = play(t);
   entered(table);
   mock.timers.tick(PING_MS);
