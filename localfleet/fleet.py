@@ -211,7 +211,7 @@ class Fleet:
             udp_port=udp_port,
             http_port=http_port,
             announced_ip=host,
-            announced_udp_port=told_udp,
+            announced_udp_port=None if told_udp == udp_port else told_udp,
             announced_ws=f"ws://{host}:{told_port}",
             routers=[f"ws://{host}:{port}" for port in links],
             links=self.spec.links,
