@@ -1,7 +1,7 @@
 """Time that a process knows it has slept through, which it must not hold against others.
 
 A process that gets no CPU for ten seconds finds, when it runs again, that it has heard nothing for ten seconds: of
-SFUs that report each second, of players that are well. All of it waits in its sockets. So whoever declares another
+SFUs that report each second, of players that are well. All of it waits in its sockets. So a process that calls another
 dead by its silence measures the silence by time in which it could have listened.
 """
 

@@ -65,7 +65,7 @@ class Traits:
     weight: int = 2
     """How often it comes, relative to the others."""
     media: bool = False
-    """It stops media itself: whoever shares a room with a player on that SFU may hear it."""
+    """It stops media itself: players who share a room with one on that SFU may hear it."""
     least_s: float = 1.0
     most_s: float = 40.0
     silent: bool = False

@@ -67,7 +67,7 @@ def _heard(seen: ChaosSeen, bound_ms: float) -> Iterable[BrokenPrinciple]:
 
 
 def _kept_media(seen: ChaosSeen) -> Iterable[BrokenPrinciple]:
-    """Whoever has working media keeps it until other media flows."""
+    """Players with working media keep it until other media flows."""
     for word in seen.words:
         if word.word == "evicted" and not _is_touched(seen, word.bot, word.at):
             sentence = f"{word.bot} gave up its media on {word.sfu or 'its SFU'}, though no event touched it"

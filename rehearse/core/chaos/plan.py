@@ -45,7 +45,7 @@ class ChaosPlan:
             kind = self._kind(rng)
             target = self._target(kind, chosen, rng)
             if kind is ChaosKind.STALL_ALL and chosen:
-                continue  # what else would be found then is known: a stall is judged by itself
+                continue  # what else would be found then is known: a stall is judged separately
             if target is not None:
                 chosen.append((kind, target))
             if kind is ChaosKind.STALL_ALL:
