@@ -112,7 +112,7 @@ class Remb:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReferenceTime:
-    """A receiver's own clock: a peer that sends no media learns it from the answer (RFC 3611 section 4.4)."""
+    """A receiver's own clock, so that a peer that sends no media can learn its round trip (RFC 3611 section 4.4)."""
 
     ssrc: int
     ntp: int
