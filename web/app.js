@@ -156,7 +156,12 @@ async function fetchToken(room, name) {
     body: JSON.stringify({ room, name, identity: identity() }),
   });
   if (response.ok) return (await response.json()).token;
-  throw new Error("This router makes no tokens for visitors. Get one from your app (or from `sluice token`) and paste it below.");
+  if (response.status >= 500) throw new Error(`the router answered ${response.status}`);
+  form.querySelector("details").open = true; // the field for a token is in there
+  throw Object.assign(
+    new Error("This room needs a token: get one from your app or from `sluice token`, and paste it into the field Token."),
+    { final: true },
+  );
 }
 
 /** A window keeps its identity through reloads, and two windows are two people. */

@@ -23,6 +23,15 @@ async def test_a_token_that_is_refused_is_explained(browser: BrowserContext, liv
     assert await page.is_visible("#join-button"), "one can try again"
 
 
+async def test_where_the_router_makes_no_tokens_the_page_asks_for_one(browser: BrowserContext, live: Fleet) -> None:
+    page = await browser.new_page()
+    await page.route("**/api/dev-token", lambda route: route.fulfill(status=404, json={"error": "dev tokens are off"}))
+    await page.goto(f"{live.page}?room=tea&name=Eve&media=none&autojoin=1")
+    await page.wait_for_selector("#join-error:has-text('needs a token')")
+    assert await page.is_visible("textarea[name=token]"), "the field that it names"
+    assert not await page.is_visible("#connection"), "nothing says that a session goes on"
+
+
 async def test_both_pages_fit_a_phone_and_every_control_has_a_name(browser: BrowserContext, live: Fleet) -> None:
     person = await Person.join(browser, live.page, room="tea", name="Ada", media="pattern")
     fleet_page = await browser.new_page()

@@ -35,7 +35,8 @@ export class RouterConnection extends Emitter {
   /**
    * @param {object} options
    * @param {string[]} options.routers websocket URLs of routers, any order
-   * @param {string | (() => Promise<string>)} options.token from the app; a function is asked for a fresh one at each join
+   * @param {string | (() => Promise<string>)} options.token from the app; a function is asked for a fresh one at each join;
+   *   it throws an error with `final: true` when there will be none, which ends the session with that error's message
    * @param {() => {presence: object, sfu: string, publications: object[], exclude: string[]}} options.facts what a
    *   `join` and a `resume` tell
    * @param {() => number} options.rng
@@ -90,7 +91,9 @@ export class RouterConnection extends Emitter {
     try {
       if (!this.#resumeToken) token = typeof this.token === "function" ? await this.token() : this.token;
     } catch (error) {
-      this.#retry(`no token: ${error.message}`);
+      // The app knows whether asking again could help; by default it could.
+      if (error.final) this.#finish(Close.BAD_TOKEN, error.message);
+      else this.#retry(`no token: ${error.message}`);
       return;
     }
     if (this.#over) return;

@@ -178,3 +178,23 @@ test("a leave is said before the end", async (t) => {
   await table.tick(60_000);
   assert.equal(table.sockets.length, 1);
 });
+
+test("an app that has no token and will have none ends the session with its own words", async (t) => {
+  const token = async () => { throw Object.assign(new Error("sign in first"), { final: true }); };
+  const table = play(t, { token });
+  table.connection.connect();
+  await table.tick(0);
+  assert.deepEqual(table.heard, [["over", { code: 4003, advice: "sign in first" }]]);
+  await table.tick(600_000);
+  assert.equal(table.sockets.length, 0, "it must not try again");
+});
+
+test("an app whose token server is away is asked again", async (t) => {
+  let asked = 0;
+  const token = async () => { if (++asked < 3) throw new Error("502"); return "late"; };
+  const table = play(t, { token });
+  table.connection.connect();
+  for (let n = 0; n < 4; n++) await table.tick(60_000);
+  table.last.open();
+  assert.deepEqual([asked, table.last.sent[0].token], [3, "late"]);
+});
