@@ -31,6 +31,9 @@ CSP = (
 )
 """For pages: code comes from here and nowhere else, whatever a name from the network holds. Connections may go
 anywhere: players go to any SFU, and the fleet page asks every router."""
+LIBRARY = "lib"
+OF_THE_LIBRARY = {"Access-Control-Allow-Origin": "*", "Cross-Origin-Resource-Policy": "cross-origin"}
+"""The client library may be imported by an app of any origin: it is public code and answers no cookie."""
 FRAMED_BY_NOBODY = {"fleet.html"}
 """Pages with buttons that act on the fleet: no other page may put them in a frame and lead clicks there."""
 
@@ -60,6 +63,8 @@ class Pages:
         response.content_type = CONTENT_TYPES[file.suffix]
         if file.suffix in (".html", ".js", ".css"):
             response.charset = "utf-8"
+        if self._root is not None and file.is_relative_to(self._root / LIBRARY):
+            response.headers.update(OF_THE_LIBRARY)
         if file.suffix == ".html":
             ancestors = "; frame-ancestors 'none'" if file.name in FRAMED_BY_NOBODY else ""
             response.headers["Content-Security-Policy"] = CSP + ancestors

@@ -24,7 +24,8 @@ export class FrameTap extends Emitter {
   constructor({ transforms = typeof RTCRtpScriptTransform === "function" } = {}) {
     super();
     if (!transforms) return;
-    this.#worker = new Worker(new URL("./frame-worker.js", import.meta.url), { type: "module", name: "sluice-frames" });
+    this.#worker = openWorker(new URL("./frame-worker.js", import.meta.url));
+    if (!this.#worker) return;
     this.#worker.onmessage = ({ data: { frames, started, atMs } }) => {
       if (frames) this.emit("frames", frames);
       if (started) this.emit("started", { copy: started, atMs });
@@ -93,5 +94,22 @@ export class FrameTap extends Emitter {
     };
     element.requestVideoFrameCallback?.(frame);
     return () => (running = false);
+  }
+}
+
+/**
+ * The worker, also where the library comes from another origin than the page: a page may only start workers of its own,
+ * so a line of its own imports ours. null where the page's policy forbids that (`worker-src blob:`); copies are then
+ * told apart without looking into their frames.
+ */
+function openWorker(url) {
+  const options = { type: "module", name: "sluice-frames" };
+  try {
+    if (url.origin === globalThis.location?.origin) return new Worker(url, options);
+    const own = URL.createObjectURL(new Blob([`import ${JSON.stringify(url.href)};`], { type: "text/javascript" }));
+    return new Worker(own, options);
+  } catch (error) {
+    console.warn("sluice: no worker for frames", error);
+    return null;
   }
 }
