@@ -17,6 +17,7 @@ from player.core import moves as m
 from player.core.behaviour import RuleBox, decide
 from player.core.follower import Follower
 from player.core.frames import is_key
+from player.core.heard import MAX_EXCLUDED
 from player.core.mover import Mover
 from player.core.own_tracks import OwnTracks
 from player.core.room_view import RoomView
@@ -285,7 +286,9 @@ class Participant:
     # --- the router ---
 
     def _join(self) -> Message:
-        exclude = self.mover.heard.skipped(now=time.monotonic())
+        # Where an old link still carries media, a new session would have to replace it at once (web/lib/mover.js).
+        carrying = (link.sfu for link in self.mover.links.all())
+        exclude = tuple(dict.fromkeys((*self.mover.heard.skipped(now=time.monotonic()), *carrying)))[-MAX_EXCLUDED:]
         return player.Join(token=self.plan.token(), presence=self.presence, client=self.plan.client, exclude=exclude)
 
     def _resume(self, token: str) -> Message:

@@ -9,7 +9,10 @@ from sfu.core.sdp.subscribe import Carried
 
 @dataclass(slots=True)
 class SfuRoom:
-    """One room. A publication's id is the player's choice, so two players may want the same: the first keeps it."""
+    """One room. A publication's id is the player's choice, so two players may want the same: the first keeps it.
+
+    A person who came back as a new session takes over what the old session left behind: the token says who.
+    """
 
     name: str
     players: set[str] = field(default_factory=set)
@@ -24,10 +27,11 @@ class SfuRoom:
         """True when the room can be forgotten."""
         return not self.players
 
-    def refuses(self, publication: str, *, player: str, generation: int) -> str:
+    def refuses(self, publication: str, *, player: str, generation: int, identity: str = "") -> str:
         """Why this player can't publish this here; empty when it can."""
         present = self.carried.get(publication)
-        if present is not None and present.player != player:
+        same_person = present is not None and identity != "" and present.identity == identity
+        if present is not None and present.player != player and not same_person:
             return "another player of the room has a publication of that id"
         if present is not None and present.generation > generation:
             return f"generation {present.generation} is here already"

@@ -32,7 +32,12 @@ class Publishing:
         if len(message.tracks) > self._parts.config.max_publications:
             raise Refused(Refusal.TOO_MANY, f"more than {self._parts.config.max_publications} publications")
         for track in message.tracks:
-            reason = player.room.refuses(track.publication, player=player.id, generation=track.generation)
+            reason = player.room.refuses(
+                track.publication,
+                player=player.id,
+                generation=track.generation,
+                identity=player.claims.identity,
+            )
             if reason:
                 raise Refused(Refusal.STALE, f"{track.publication[:64]}: {reason}")
         description = parse(message.sdp)
@@ -117,6 +122,7 @@ class Publishing:
                 player=player.id,
                 format=track.format,
                 producer=producer,
+                identity=player.claims.identity,
             )
         )
         for other in sorted(player.room.wanting(track.publication)):

@@ -23,7 +23,7 @@
  *           {do: "recovered", sfu, left, tookMs}       on an SFU again after the loss of the old one
  */
 
-import { Heard } from "./heard.js";
+import { Heard, MAX_EXCLUDED } from "./heard.js";
 import { fullJitter } from "./jitter.js";
 import { CarryingLink, CarryingLinks } from "./links.js";
 import {
@@ -89,9 +89,14 @@ export class Mover {
     return link !== null && this.#links.target?.number === link;
   }
 
-  /** SFUs to exclude from a join. */
+  /**
+   * SFUs to exclude from a join. A session that begins again on an SFU whose old link still carries media would have to
+   * replace that media at once; elsewhere the old copies go on until the new ones flow. Routers give an excluded SFU
+   * where there is no other.
+   */
   skipped({ now }) {
-    return this.#heard.skipped(now);
+    const carrying = this.#links.all().map((link) => link.sfu);
+    return [...new Set([...this.#heard.skipped(now), ...carrying])].slice(-MAX_EXCLUDED);
   }
 
   /** For people and tests; times are the caller's clock [ms]. */

@@ -57,6 +57,8 @@ class Carried:
     format: MediaFormat
     producer: int
     """Its name in the media plane."""
+    identity: str = ""
+    """Of its publisher: a newer session of the same person may publish it again."""
 
     @property
     def version(self) -> tuple[str, int, int]:

@@ -131,9 +131,9 @@ test("a router that refuses or is silent is told to the page without an SFU", ()
   assert.deepEqual(table.only("move-failed"), { do: "move-failed", sfu: null, reason: "router-silent" });
 });
 
-test("SFUs that failed are told to the next join, too", () => {
+test("SFUs that failed, and those whose links still carry media, are told to the next join", () => {
   const table = new Table().opening().event("link-lost", { link: 2, reason: "closed" });
-  assert.deepEqual(table.mover.skipped({ now: table.now }), ["sfu-b"]);
+  assert.deepEqual(table.mover.skipped({ now: table.now }), ["sfu-b", "sfu-a"]);
   for (let count = 0; count < 40; count++) table.event("sfu-gone", { sfu: `x${count}` });
   assert.equal(table.mover.skipped({ now: table.now }).length, 16);
 });

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sfu.core.room import SfuRoom
 from sfu.core.sdp.formats import MediaFormat
 from sfu.core.sdp.subscribe import Carried
@@ -25,6 +27,15 @@ def test_an_older_generation_is_refused() -> None:
     room.carry(carried(generation=3))
     assert "generation 3" in room.refuses("mic", player="alice", generation=2)
     assert not room.refuses("mic", player="alice", generation=4)
+
+
+def test_a_new_session_of_a_person_takes_over_what_the_old_one_left() -> None:
+    room = SfuRoom("r")
+    room.carry(replace(carried("mic", player="old", generation=3), identity="ann"))
+    assert not room.refuses("mic", player="new", generation=4, identity="ann")
+    assert "generation 3" in room.refuses("mic", player="new", generation=2, identity="ann")
+    assert room.refuses("mic", player="new", generation=4, identity="mallory")
+    assert room.refuses("mic", player="new", generation=4)
 
 
 def test_the_end_of_an_older_copy_does_not_end_the_newer() -> None:
