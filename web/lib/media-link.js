@@ -60,10 +60,19 @@ export class MediaLink extends Emitter {
   #unanswered = 0;
   #refusal = "";
 
-  /** @param {{sfu: string, address: string, token: string, rng?: () => number, WebSocketClass?: typeof WebSocket}} options */
-  constructor({ sfu, address, token, rng = Math.random, WebSocketClass = globalThis.WebSocket }) {
+  /**
+   * @param {object} options
+   * @param {string} options.sfu
+   * @param {string} options.address
+   * @param {string} options.token
+   * @param {() => RTCConfiguration} [options.ice] the servers of the time at which a connection is made, and the policy
+   * @param {() => number} [options.rng]
+   * @param {typeof WebSocket} [options.WebSocketClass]
+   */
+  constructor({ sfu, address, token, ice = () => ({}), rng = Math.random, WebSocketClass = globalThis.WebSocket }) {
     super();
-    Object.assign(this, { sfu, address, token, WebSocketClass });
+    const connection = () => new RTCPeerConnection({ bundlePolicy: "max-bundle", ...ice() });
+    Object.assign(this, { sfu, address, token, connection, WebSocketClass });
     this.backoff = new Backoff({ rng });
     this.#connect();
   }
@@ -210,7 +219,7 @@ export class MediaLink extends Emitter {
 
   #publishing() {
     if (!this.#publisher) {
-      this.#publisher = new Publisher({ send: (type, fields) => this.#send(type, fields) });
+      this.#publisher = new Publisher({ send: (type, fields) => this.#send(type, fields), connection: this.connection });
       const lost = (reason) => this.#publishingLost(reason);
       this.#watch(this.#publisher.pc, "publishing", lost, () => this.emit("connected", {}));
     }
@@ -219,7 +228,7 @@ export class MediaLink extends Emitter {
 
   #subscribing() {
     if (!this.#subscriber) {
-      this.#subscriber = new Subscriber({ send: (type, fields) => this.#send(type, fields) });
+      this.#subscriber = new Subscriber({ send: (type, fields) => this.#send(type, fields), connection: this.connection });
       for (const name of ["track", "track-gone"]) this.#subscriber.on(name, (detail) => this.emit(name, detail));
       this.#watch(this.#subscriber.pc, "subscribing", (reason) => this.#lose(reason));
     }

@@ -17,9 +17,9 @@ export class Publisher {
   #wanted = null;
 
   /**
-   * @param {{send: (type: string, fields: object) => void, connection?: () => RTCPeerConnection}} options
+   * @param {{send: (type: string, fields: object) => void, connection: () => RTCPeerConnection}} options
    */
-  constructor({ send, connection = () => new RTCPeerConnection({ bundlePolicy: "max-bundle" }) }) {
+  constructor({ send, connection }) {
     this.send = send;
     this.pc = connection();
   }
