@@ -10,6 +10,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from shared.errors import BadSetting
+from shared.front.settings import DEFAULT_FRONT, FrontSettings
 
 
 def default_controller_id() -> str:
@@ -32,6 +33,8 @@ class ControlConfig:
     """URL of the fleet's Redis or Valkey, as the routers have it."""
     fleet: str = "sluice"
     """Prefix of the fleet's keys in Redis."""
+    front: Annotated[FrontSettings, Parameter(name="*")] = DEFAULT_FRONT
+    """What strangers may do to its port."""
     log_level: str = "INFO"
     """Least severe log line that is written."""
 
@@ -41,4 +44,5 @@ class ControlConfig:
             raise BadSetting(setting="controller", detail="give an id of 1 to 64 characters without spaces")
         if not 0 <= self.http_port <= 65535:
             raise BadSetting(setting="http_port", detail="must be 0 to 65535")
+        self.front.check()
         return self

@@ -25,7 +25,7 @@ def router_command(config: RouterConfig = _DEFAULT) -> None:
     """
     log = setup("router", level=config.log_level)
     try:
-        allow_open_files(log, tag="router", max_players=config.max_players)
+        allow_open_files(log, tag="router", most=config.max_players)
         status = uvloop.run(_run(config.check()))
     except (SluiceError, OSError) as error:
         log.error("[router] %s", error)

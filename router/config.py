@@ -11,6 +11,7 @@ from router.core.ice_servers import IceSettings
 from router.core.selector import NodeSelector
 from shared.bounds import check_numbers
 from shared.errors import BadSetting
+from shared.front.settings import DEFAULT_FRONT, FrontSettings
 from shared.placing import FailureRule
 from shared.tokens import check_secret
 
@@ -58,6 +59,8 @@ class RouterConfig:
     """Give player tokens to all who ask `POST /api/dev-token`: for trying it out, never in production."""
     api_open: bool = False
     """Answer all who ask at `/api`, with the names of players and rooms; off: only with an operator's token."""
+    front: Annotated[FrontSettings, Parameter(name="*")] = DEFAULT_FRONT
+    """What strangers may do to its ports."""
     resume_window_s: float = 25.0
     """Seconds for which a session whose websocket was lost may be resumed."""
     max_players: int = 20_000
@@ -80,6 +83,7 @@ class RouterConfig:
                 raise BadSetting(setting=name, detail="must be 0 to 65535")
         self._check_placement()
         self.ice.check()
+        self.front.check()
         if self.max_players < 1 or self.send_buffer_kib < 64:
             raise BadSetting(setting="max_players, send_buffer_kib", detail="must be at least 1 and 64")
         check_numbers(self, "closing_spread_s", least=0)

@@ -13,6 +13,7 @@ from cyclopts import Parameter
 from sfu.core.drain.bounds import DrainBounds
 from sfu.plane.choice import PlaneKind
 from shared.errors import BadSetting
+from shared.front.settings import DEFAULT_FRONT, FrontSettings
 from shared.load import (
     LEAST_CPU_GUARD,
     LEAST_EGRESS_MBPS,
@@ -115,6 +116,9 @@ class SfuConfig:
     max_players: int = 2000
     """Most player sessions."""
 
+    front: Annotated[FrontSettings, Parameter(name="*")] = DEFAULT_FRONT
+    """What strangers may do to its TCP ports."""
+
     max_publications: int = 16
     """Most publications of one player."""
 
@@ -142,6 +146,7 @@ class SfuConfig:
         """Raise `BadSetting`, which names the setting and the fix, when the settings can't be used together."""
         check_secret(self.secret)
         self.bounds()
+        self.front.check()
         for name in ("ws_port", "udp_port", "http_port", "announced_udp_port"):
             if not 0 <= getattr(self, name) <= 65535:
                 raise BadSetting(setting=name, detail="is no port; give 0 to 65535")

@@ -69,6 +69,7 @@ class SessionStarter:
     async def _join(self, wire: WireConnection, message: Join) -> Session:
         state = self._state
         grants = verify(PlayerClaims, message.token, secret=state.config.secret, now_at=state.wall())
+        wire.let_in()
         claims = ResumeClaims(
             player=secrets.token_urlsafe(9),
             room=grants.room,
@@ -105,6 +106,7 @@ class SessionStarter:
         """The session, or None when it can't continue here and the websocket is being closed."""
         state = self._state
         claims = verify(ResumeClaims, message.resume_token, secret=state.config.secret, now_at=state.wall())
+        wire.let_in()
         if state.rooms.has_ended(claims.player):
             self._not_resumable(wire)
             return None

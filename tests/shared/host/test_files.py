@@ -15,7 +15,7 @@ from shared.host.files import allow_open_files
 logging.basicConfig(stream=sys.stderr, format="%(message)s")
 soft, hard, players = (int(word) for word in sys.argv[1:])
 resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-allowed = allow_open_files(logging.getLogger("t"), tag="sfu", max_players=players)
+allowed = allow_open_files(logging.getLogger("t"), tag="sfu", most=players)
 print(json.dumps([allowed, *resource.getrlimit(resource.RLIMIT_NOFILE)]))
 """
 

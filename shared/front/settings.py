@@ -1,0 +1,40 @@
+"""The settings of a port's front, the same for every program that has one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from shared.bounds import check_numbers
+from shared.front.address import Network, read_networks
+
+LEAST_PER_ADDRESS = 8
+"""What one browser may open at a time, and one more."""
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FrontSettings:
+    """What strangers may do to a TCP port."""
+
+    max_per_address: int = 2000
+    """Connections of one IPv4 address or IPv6 /64 at most, to each port. An office of a thousand people behind one
+    address needs two for each while they move from SFU to SFU."""
+
+    trusted_proxies: Annotated[tuple[str, ...], Parameter(json_list=True)] = ("127.0.0.0/8", "::1/128")
+    """Addresses or networks of reverse proxies: their `X-Forwarded-For` is believed, and they are not bounded per
+    address themselves. Default: this host."""
+
+    def check(self) -> None:
+        """Raises `BadSetting`."""
+        check_numbers(self, "max_per_address", least=LEAST_PER_ADDRESS)
+        self.proxies()
+
+    def proxies(self) -> tuple[Network, ...]:
+        """The trusted networks. Raises `BadSetting`."""
+        return read_networks(self.trusted_proxies, setting="trusted_proxies")
+
+
+DEFAULT_FRONT = FrontSettings()

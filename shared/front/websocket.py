@@ -1,0 +1,89 @@
+"""The front of a websocket port: each connection has a seat, which it keeps once it has shown a good token."""
+
+from __future__ import annotations
+
+import asyncio
+import http
+from typing import Any, cast
+
+from websockets.asyncio.server import ServerConnection
+from websockets.frames import Close, Frame, Opcode
+from websockets.http11 import Request, Response
+from websockets.protocol import State
+
+from shared.front.metrics import FrontMetrics
+from shared.front.port import NO_SEAT, RETRY_AFTER_S, Doorkeeper
+from shared.front.seats import SeatBounds
+from shared.front.settings import FrontSettings
+from shared.host.files import file_shares
+from shared.messages.codes import CloseCode
+
+WAITING = 500
+"""Connections that have shown no token yet. Each has 5 s for it, and takes a fifth of one over a slow network: enough
+for two thousand joins a second."""
+WAITING_AN_ADDRESS = 200
+"""Of one address: an office of a thousand people who come back within the 3 s over which a router sends them away."""
+MAX_FORWARDED_LINES = 4
+
+
+class WebsocketFront:
+    """Seats the connections of one websocket server."""
+
+    def __init__(
+        self,
+        *,
+        connection: type[ServerConnection],
+        most: int,
+        metrics: FrontMetrics,
+        settings: FrontSettings,
+    ) -> None:
+        """`most`: connections with a token, those of other servers included."""
+        shares = file_shares()
+        self._connection = connection
+        self._keeper = Doorkeeper(
+            "players",
+            SeatBounds(
+                most=min(most + WAITING, shares.players),
+                per_address=settings.max_per_address,
+                waiting=WAITING,
+                waiting_per_address=min(WAITING_AN_ADDRESS, settings.max_per_address),
+                narrow=shares.narrow,
+            ),
+            settings,
+            metrics,
+            hint=shares.hint(most + WAITING > shares.players),
+            goodbye=_goodbye,
+        )
+
+    def create_connection(self, *args: Any, **settings: Any) -> ServerConnection:
+        """Give it to `serve` as `create_connection`."""
+        door = self._keeper.door(lambda: self._connection(*args, **settings))
+        return cast(ServerConnection, door)  # the library hands it to the loop, which wants a protocol
+
+    def refusal(self, connection: ServerConnection, request: Request) -> Response | None:
+        """503 for a connection without a seat of its own; for `process_request`."""
+        door = self._keeper.at(connection.transport)
+        if door is None or door.seat is None:
+            return None
+        lines = request.headers.get_all("X-Forwarded-For")[-MAX_FORWARDED_LINES:]
+        forwarded = ",".join(lines) if lines else None
+        if door.seat.narrow or not self._keeper.forwarded(door, forwarded):
+            no = connection.respond(http.HTTPStatus.SERVICE_UNAVAILABLE, "too many connections; try again\n")
+            no.headers["Retry-After"] = str(RETRY_AFTER_S)
+            return no
+        return None
+
+    def let_in(self, connection: ServerConnection) -> None:
+        """It has shown a good token: it keeps its seat."""
+        door = self._keeper.at(connection.transport)
+        if door is not None:
+            door.hold()
+
+
+def _goodbye(inner: asyncio.Protocol) -> bytes:
+    """A typed close after the handshake, 503 before."""
+    assert isinstance(inner, ServerConnection)
+    if inner.protocol.state is not State.OPEN:
+        return NO_SEAT
+    close = Close(CloseCode.NO_JOIN, "another connection needs the seat: send the first message at once")
+    return bytes(Frame(Opcode.CLOSE, close.serialize()).serialize(mask=False, extensions=[]))
