@@ -11,6 +11,7 @@ from control.config import ControlConfig
 from control.shell.program import load_settings, open_pool, run_control
 from shared.errors import BadSetting, SluiceError
 from shared.host.files import raise_soft_limit
+from shared.host.secret_files import with_files_read
 from shared.logs import setup
 
 _DEFAULT = ControlConfig()
@@ -35,6 +36,7 @@ def control(config: ControlConfig = _DEFAULT, *, scaling: Path, dry_run: bool = 
     """
     log = setup("control", level=config.log_level)
     try:
+        config = with_files_read(config)
         settings = load_settings(scaling)
         pool = open_pool(settings, fleet=config.fleet, environ=os.environ)
         raise_soft_limit()

@@ -31,6 +31,8 @@ class ControlConfig:
     """Port for health and metrics; 0: any free one."""
     redis: str = "redis://127.0.0.1:6379/0"
     """URL of the fleet's Redis or Valkey, as the routers have it."""
+    redis_file: str = ""
+    """A file with that URL, instead of it: for one with a password."""
     fleet: str = "sluice"
     """Prefix of the fleet's keys in Redis."""
     front: Annotated[FrontSettings, Parameter(name="*")] = DEFAULT_FRONT

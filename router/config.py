@@ -37,10 +37,14 @@ class RouterConfig:
     """URL of the fleet's Redis or Valkey: `redis://`, `rediss://`, `unix://`, `redis+sentinel://`, `redis+cluster://`;
     the last two as `rediss+...` over TLS (options `ssl_ca_certs`, `ssl_certfile`, `ssl_keyfile`, `ssl_cert_reqs`,
     `ssl_check_hostname`). Sentinels with a password: options `sentinel_username`, `sentinel_password`."""
+    redis_file: str = ""
+    """A file with that URL, instead of it: for one with a password."""
     fleet: str = "sluice"
     """Prefix of the fleet's keys in Redis."""
     secret: str = field(default="", repr=False)
     """The fleet's secret that signs all tokens; at least 32 bytes."""
+    secret_file: str = ""
+    """A file with the secret, instead of it. Further lines are further keys: all are accepted, the first signs."""
     version: str = "dev"
     """Version label of this router's release."""
     sync_interval_s: float = 1.0
@@ -59,6 +63,9 @@ class RouterConfig:
     """Give player tokens to all who ask `POST /api/dev-token`: for trying it out, never in production."""
     api_open: bool = False
     """Answer all who ask at `/api`, with the names of players and rooms; off: only with an operator's token."""
+    max_joins_per_minute: int = 60
+    """Joins of one identity of a room in a minute at most; resumes do not count. A client that gets no SFU tries again
+    every 4 s, and some have two devices."""
     front: Annotated[FrontSettings, Parameter(name="*")] = DEFAULT_FRONT
     """What strangers may do to its ports."""
     resume_window_s: float = 25.0
@@ -87,6 +94,7 @@ class RouterConfig:
         if self.max_players < 1 or self.send_buffer_kib < 64:
             raise BadSetting(setting="max_players, send_buffer_kib", detail="must be at least 1 and 64")
         check_numbers(self, "closing_spread_s", least=0)
+        check_numbers(self, "max_joins_per_minute", least=1)
         return self
 
     def _check_placement(self) -> None:

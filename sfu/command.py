@@ -13,6 +13,7 @@ from sfu.shell.program import run_sfu
 from shared.errors import BadSetting
 from shared.front.websocket import WAITING
 from shared.host.files import OTHERS, allow_open_files
+from shared.host.secret_files import with_files_read
 from shared.logs import setup
 
 BAD_SETTING = 2
@@ -24,6 +25,7 @@ def sfu_command(config: SfuConfig | None = None) -> int:
     config = config or SfuConfig()
     log = setup("sfu", level=config.log_level)
     try:
+        config = with_files_read(config)
         config.check()
         allow_open_files(log, tag="sfu", most=config.max_players, others=WAITING + OTHERS)
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:

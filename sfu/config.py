@@ -43,6 +43,9 @@ class SfuConfig:
     secret: Annotated[str, Parameter(show_default=False)] = ""
     """The fleet's secret, at least 32 bytes; the same on routers and SFUs. Better given as SLUICE_SECRET."""
 
+    secret_file: str = ""
+    """A file with the secret, instead of it. Further lines are further keys: all are accepted, the first signs."""
+
     sfu: Annotated[str, Parameter(show_default=False)] = field(default_factory=default_sfu_id)
     """Id of this SFU, unique in the fleet. Default: the host's name and six random characters."""
 

@@ -92,9 +92,14 @@ MAX_NAME = 128
 """Longest room, identity or name in a token [characters]."""
 
 
+def keys_of(secret: str) -> list[str]:
+    """The keys in a secret, one a line: the first signs, all are accepted, so that one can be replaced."""
+    return [line.strip() for line in secret.splitlines() if line.strip()] or [""]
+
+
 def check_secret(secret: str) -> str:
-    """The secret, if it is long enough; raises `BadSetting`."""
-    if len(secret.encode()) < MIN_SECRET_BYTES:
+    """The secret, if each of its keys is long enough; raises `BadSetting`."""
+    if min(len(key.encode()) for key in keys_of(secret)) < MIN_SECRET_BYTES:
         raise BadSetting(setting="secret", detail=f"needs at least {MIN_SECRET_BYTES} bytes; set SLUICE_SECRET")
     return secret
 
@@ -105,7 +110,7 @@ def issue(claims: Claims, *, secret: str, now_at: float, ttl_s: float) -> str:
     body |= {"aud": f"sluice-{_AUDIENCE[type(claims)]}", "exp": int(now_at + ttl_s), "iat": int(now_at)}
     if isinstance(claims, SfuClaims):
         body["jti"] = secrets.token_hex(8)  # it opens once: two of one second must not be the same
-    return jwt.encode(body, secret, algorithm="HS256")
+    return jwt.encode(body, keys_of(secret)[0], algorithm="HS256")
 
 
 def verify(kind: type[C], token: str, *, secret: str, now_at: float) -> C:
@@ -113,13 +118,7 @@ def verify(kind: type[C], token: str, *, secret: str, now_at: float) -> C:
     if len(token) > 4096:
         raise BadToken(reason="malformed", detail="longer than 4096 characters")
     try:
-        body = jwt.decode(
-            token,
-            secret,
-            algorithms=["HS256"],
-            audience=f"sluice-{_AUDIENCE[kind]}",
-            options={"verify_exp": False, "verify_iat": False, "verify_nbf": False, "require": ["exp", "aud"]},
-        )
+        body = _signed_body(token, keys_of(secret), audience=f"sluice-{_AUDIENCE[kind]}")
     except jwt.InvalidSignatureError:
         raise BadToken(reason="forged") from None
     except jwt.InvalidAudienceError:
@@ -145,6 +144,17 @@ def verify(kind: type[C], token: str, *, secret: str, now_at: float) -> C:
     if isinstance(claims, OperatorClaims) and not claims.operator:
         raise BadToken(reason="bad-claims", detail="operator must not be empty")
     return claims
+
+
+def _signed_body(token: str, keys: list[str], *, audience: str) -> dict[str, Any]:
+    """What one of the keys has signed. Raises as `jwt.decode` does."""
+    options: Any = {"verify_exp": False, "verify_iat": False, "verify_nbf": False, "require": ["exp", "aud"]}
+    for key in keys[:-1]:
+        try:
+            return jwt.decode(token, key, algorithms=["HS256"], audience=audience, options=options)
+        except jwt.InvalidSignatureError:
+            continue
+    return jwt.decode(token, keys[-1], algorithms=["HS256"], audience=audience, options=options)
 
 
 def _check_begun(begins: Any, now_at: float) -> None:

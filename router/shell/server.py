@@ -61,6 +61,7 @@ class WsServer:
             most=config.max_players + MAX_LINKS,
             metrics=state.metrics.front,
             settings=config.front,
+            hosts=self._hosts,
         )
 
     async def start(self) -> int:
@@ -98,6 +99,11 @@ class WsServer:
         assert isinstance(connection, WireConnection)
         connection.path = path
         return self._front.refusal(connection, request)
+
+    def _hosts(self) -> list[str]:
+        """Pages come from any router's HTTP port, and go on to any router."""
+        state = self._state
+        return [state.announced_http, state.announced_ws, *(record.http for record in state.routers)]
 
     def _let_in(self, connection: WireConnection) -> None:
         self._front.let_in(connection)

@@ -8,6 +8,7 @@ import secrets
 import msgspec
 
 from router.core import bounds
+from router.core.join_pace import JoinPace
 from router.core.notices import cordoned_message
 from router.core.plan import Ask
 from router.core.room import Room
@@ -53,6 +54,7 @@ class SessionStarter:
         self._updates = updates
         self._reader = reader
         self._turns = asyncio.Semaphore(AT_ONCE)
+        self._pace = JoinPace(per_minute=state.config.max_joins_per_minute)
 
     async def begin(self, wire: WireConnection, message: Join | Resume) -> Session | None:
         """The session that a first message begins or continues. Raises `BadToken`.
@@ -66,9 +68,13 @@ class SessionStarter:
                 return await self._join(wire, message)
             return await self._resume(wire, message)
 
-    async def _join(self, wire: WireConnection, message: Join) -> Session:
+    async def _join(self, wire: WireConnection, message: Join) -> Session | None:
+        """The session, or None when this identity joins too often and the websocket is being closed."""
         state = self._state
         grants = verify(PlayerClaims, message.token, secret=state.config.secret, now_at=state.wall())
+        if not self._pace.take(grants.room, grants.identity, now=state.mono()):
+            self._too_often(wire)
+            return None
         wire.let_in()
         claims = ResumeClaims(
             player=secrets.token_urlsafe(9),
@@ -101,6 +107,15 @@ class SessionStarter:
         ask = Ask(room=claims.room, exclude=bounds.excluded(message.exclude))
         await self._placing.place(ask, session=session, deliver=deliver, seen=seen)
         return session
+
+    def _too_often(self, wire: WireConnection) -> None:
+        """Refuse it, in words, before it costs anything."""
+        bound = self._state.config.max_joins_per_minute
+        self._state.metrics.refused.labels("player", "too-many-joins").inc()
+        self._state.trouble.warning("player-too-many-joins", f"an identity joined more than {bound} times in a minute")
+        sentence = f"this identity joined {bound} times in a minute; wait (the operator's max_joins_per_minute)"
+        wire.put(ws_frame(Failed(code=Refusal.TOO_MANY, message=sentence, retry_after_s=60 / bound)))
+        wire.end(CloseCode.TOO_FAST, "too many joins")
 
     async def _resume(self, wire: WireConnection, message: Resume) -> Session | None:
         """The session, or None when it can't continue here and the websocket is being closed."""

@@ -35,6 +35,8 @@ FIX = {
 }
 SLOW = "slow"
 """The metric's word for a request that did not come in time."""
+ORIGIN = "origin"
+"""The metric's word for a page of an origin that is not allowed."""
 log = logging.getLogger("front")
 
 MakeProtocol = Callable[[], asyncio.Protocol]
@@ -69,7 +71,7 @@ class Doorkeeper:
         self._by_transport: dict[asyncio.BaseTransport, SeatedConnection] = {}
         self._once = OncePerMinute(log, clock=clock)
         metrics.open.labels(name).set_function(lambda: len(self._doors))
-        for why in (*Short, SLOW):
+        for why in (*Short, SLOW, ORIGIN):
             metrics.refused.labels(name, str(why))
 
     def door(self, make: MakeProtocol) -> SeatedConnection:
@@ -115,6 +117,12 @@ class Doorkeeper:
     def too_slow(self) -> None:
         """A request did not come in time."""
         self._metrics.refused.labels(self.name, SLOW).inc()
+
+    def wrong_origin(self, origin: str) -> None:
+        """A page of this origin may not connect here."""
+        self._metrics.refused.labels(self.name, ORIGIN).inc()
+        fix = "pages of other hosts need their origin in allowed_origins"
+        self._once.warning(f"front-{self.name}-{ORIGIN}", f"a page of {origin[:200]} is refused: {fix}")
 
     def _settle(self, seating: Seating, address: str) -> None:
         if seating.evicted is not None:

@@ -9,6 +9,7 @@ from cyclopts import Parameter
 
 from shared.bounds import check_numbers
 from shared.front.address import Network, read_networks
+from shared.front.origin import check_origins
 
 LEAST_PER_ADDRESS = 8
 """What one browser may open at a time, and one more."""
@@ -27,10 +28,15 @@ class FrontSettings:
     """Addresses or networks of reverse proxies: their `X-Forwarded-For` is believed, and they are not bounded per
     address themselves. Default: this host."""
 
+    allowed_origins: Annotated[tuple[str, ...], Parameter(json_list=True)] = ()
+    """Origins whose pages may open websockets here, as `https://app.example.com`, `https://*.example.com`; `*`: all.
+    Routers always let the pages of their own hosts in. SFUs look at origins only when some are listed."""
+
     def check(self) -> None:
         """Raises `BadSetting`."""
         check_numbers(self, "max_per_address", least=LEAST_PER_ADDRESS)
         self.proxies()
+        check_origins(self.allowed_origins)
 
     def proxies(self) -> tuple[Network, ...]:
         """The trusted networks. Raises `BadSetting`."""

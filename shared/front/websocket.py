@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import http
+from collections.abc import Callable, Iterable
 from typing import Any, cast
 
 from websockets.asyncio.server import ServerConnection
@@ -12,6 +13,7 @@ from websockets.http11 import Request, Response
 from websockets.protocol import State
 
 from shared.front.metrics import FrontMetrics
+from shared.front.origin import allows
 from shared.front.port import NO_SEAT, RETRY_AFTER_S, Doorkeeper
 from shared.front.seats import SeatBounds
 from shared.front.settings import FrontSettings
@@ -36,10 +38,14 @@ class WebsocketFront:
         most: int,
         metrics: FrontMetrics,
         settings: FrontSettings,
+        hosts: Callable[[], Iterable[str]] | None = None,
     ) -> None:
-        """`most`: connections with a token, those of other servers included."""
+        """`most`: connections with a token, those of other servers included. `hosts`: whose pages may connect, besides
+        those of the host that was asked and the origins that are listed; None: all may where none is listed."""
         shares = file_shares()
         self._connection = connection
+        self._listed = settings.allowed_origins
+        self._hosts = hosts
         self._keeper = Doorkeeper(
             "players",
             SeatBounds(
@@ -61,7 +67,7 @@ class WebsocketFront:
         return cast(ServerConnection, door)  # the library hands it to the loop, which wants a protocol
 
     def refusal(self, connection: ServerConnection, request: Request) -> Response | None:
-        """503 for a connection without a seat of its own; for `process_request`."""
+        """503 for a connection without a seat of its own, 403 for a page that may not; for `process_request`."""
         door = self._keeper.at(connection.transport)
         if door is None or door.seat is None:
             return None
@@ -71,7 +77,20 @@ class WebsocketFront:
             no = connection.respond(http.HTTPStatus.SERVICE_UNAVAILABLE, "too many connections; try again\n")
             no.headers["Retry-After"] = str(RETRY_AFTER_S)
             return no
-        return None
+        return self._wrong_origin(connection, request)
+
+    def _wrong_origin(self, connection: ServerConnection, request: Request) -> Response | None:
+        origins = request.headers.get_all("Origin")
+        if not origins or (self._hosts is None and not self._listed):
+            return None
+        hosts = [*request.headers.get_all("Host"), *(self._hosts() if self._hosts is not None else ())]
+        if len(origins) == 1 and allows(origins[0], listed=self._listed, hosts=hosts):
+            return None
+        self._keeper.wrong_origin(origins[0])
+        return connection.respond(
+            http.HTTPStatus.FORBIDDEN,
+            "pages of this origin may not connect: the operator lists it in allowed_origins\n",
+        )
 
     def let_in(self, connection: ServerConnection) -> None:
         """It has shown a good token: it keeps its seat."""
