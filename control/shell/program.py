@@ -71,7 +71,7 @@ async def run_control(config: ControlConfig, settings: ScalingSettings, pool: Po
         metrics=controller.metrics.front,
         front=config.front,
     )
-    url = f"http://{config.host}:{http.port}"
+    url = f"{config.front.scheme('http')}://{config.host}:{http.port}"
     print(json.dumps({"controller": config.controller, "http": url}), file=sys.stdout, flush=True)
     log.info("[scale] up %s", fields(controller=config.controller, pool=pool.name, http=url, dry_run=dry_run))
     try:

@@ -83,7 +83,9 @@ class Router:
         self._http = await serve(
             app, host=config.host, port=config.http_port, metrics=state.metrics.front, front=config.front
         )
-        state.announced_http = config.announced_http or f"http://{config.host}:{self._http.port}"
+        state.announced_http = (
+            config.announced_http or f"{config.front.scheme('http')}://{config.host}:{self._http.port}"
+        )
         for run in (
             self._sync.run(),
             self._sync.follow_wakes(),
@@ -100,7 +102,7 @@ class Router:
         except TimeoutError:
             log.warning("[store] no answer yet; letting players in")
         ws_port = await self._server.start()
-        state.announced_ws = config.announced_ws or f"ws://{config.host}:{ws_port}"
+        state.announced_ws = config.announced_ws or f"{config.front.scheme('ws')}://{config.host}:{ws_port}"
         self._sync.announce()
         self._ready = True
         log.info("[router] up %s", fields(router=config.router, ws=state.announced_ws, http=state.announced_http))

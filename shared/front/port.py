@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+import ssl
 import time
 from collections.abc import Callable
 from typing import cast
@@ -13,10 +14,13 @@ from shared.front.address import counts_for, forwarded_for, is_among, read_addre
 from shared.front.metrics import FrontMetrics
 from shared.front.seats import Seat, SeatBounds, Seating, Seats, Short
 from shared.front.settings import FrontSettings
+from shared.front.tls import HANDSHAKE_WITHIN_S
 from shared.logs import OncePerMinute
 
 STALLED_S = 30.0
 """A peer that reads nothing of an answer for so long is cut off. A phone in a lift is away for less."""
+MOST_EARLY = 64 * 1024
+"""Of bytes that come before TLS is spoken: a ClientHello is one or two KiB long."""
 HALF_S = 0.05
 """A request that was read so long ago and is not being answered is not whole."""
 RETRY_AFTER_S = 2
@@ -64,6 +68,7 @@ class Doorkeeper:
         self.within_s = within_s
         self.goodbye = goodbye
         self.clock = clock
+        self.certificate = settings.certificate()
         self._proxies = settings.proxies()
         self._metrics = metrics
         self._hint = hint
@@ -93,6 +98,12 @@ class Doorkeeper:
             self._doors[seating.seat] = door
             self._by_transport[door.transport] = door
         return seating.seat
+
+    def secured(self, door: SeatedConnection, transport: asyncio.Transport) -> None:
+        """It speaks TLS from now on, through this transport."""
+        self._by_transport.pop(door.transport, None)
+        door.transport = transport
+        self._by_transport[transport] = door
 
     def forwarded(self, door: SeatedConnection, header: str | None) -> bool:
         """Count a proxy's connection for the address that its `X-Forwarded-For` names. False: that has no seat left."""
@@ -149,7 +160,18 @@ class Doorkeeper:
 class SeatedConnection(asyncio.Protocol):
     """Stands between a connection's transport and the protocol that serves it, once that has a seat."""
 
-    __slots__ = ("_heard_at", "_inner", "_keeper", "_make", "_served", "_timer", "seat", "transport")
+    __slots__ = (
+        "_early",
+        "_heard_at",
+        "_inner",
+        "_keeper",
+        "_make",
+        "_securing",
+        "_served",
+        "_timer",
+        "seat",
+        "transport",
+    )
 
     transport: asyncio.Transport
 
@@ -160,27 +182,81 @@ class SeatedConnection(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
         self._heard_at: float | None = None
         self._served = False
+        self._early: bytearray | None = bytearray() if keeper.certificate is not None else None
+        """What came before TLS was spoken, or before its protocol was there to read it."""
+        self._securing: asyncio.Task[None] | None = None
         self.seat: Seat | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Ask for a seat; without one the answer is 503 at once."""
         self.transport = cast(asyncio.Transport, transport)
         self.seat = self._keeper.seat(self)
+        certificate = self._keeper.certificate
         if self.seat is None:
-            self._end(NO_SEAT)
+            self._end(NO_SEAT if certificate is None else b"")
             return
         self._expect_request()
+        if certificate is None:
+            self._begin()
+        else:
+            self._securing = asyncio.get_running_loop().create_task(self._secure(certificate.context()))
+
+    def _begin(self) -> None:
         self._inner = self._make()
-        self._inner.connection_made(transport)
+        self._inner.connection_made(self.transport)
+
+    async def _secure(self, context: ssl.SSLContext) -> None:
+        """Speak TLS, inside the seat: `create_server(ssl=…)` would not say of a connection before its handshake."""
+        loop, plain = asyncio.get_running_loop(), self.transport
+        try:
+            starting = loop.create_task(
+                loop.start_tls(plain, self, context, server_side=True, ssl_handshake_timeout=HANDSHAKE_WITHIN_S)
+            )
+            for _ in range(2):
+                await asyncio.sleep(0)  # until it reads from the connection, in our place
+            self._hand_over(plain)
+            secure = await starting
+        except (OSError, RuntimeError, TimeoutError, asyncio.CancelledError):  # cancelled by `_end`
+            secure = None
+        if secure is None or self.seat is None:
+            (secure or plain).abort()
+            self.connection_lost(None)
+            return
+        self._keeper.secured(self, secure)
+        since, self._early, self._heard_at = self._early, None, None
+        self._begin()
+        if since:  # the first request came with the end of the handshake
+            self.data_received(bytes(since))
+
+    def _hand_over(self, plain: asyncio.Transport) -> None:
+        """Give the bytes that came before it to the protocol that speaks TLS."""
+        if plain.get_protocol() is self:
+            return  # it has ended
+        tls = cast(asyncio.BufferedProtocol, plain.get_protocol())  # uvloop's is one that does not say so
+        while self._early:
+            buffer = tls.get_buffer(len(self._early))
+            part = self._early[: memoryview(buffer).nbytes]
+            memoryview(buffer)[: len(part)] = part
+            tls.buffer_updated(len(part))
+            del self._early[: len(part)]
 
     def data_received(self, data: bytes) -> None:
         """Pass on what has come."""
-        if self._inner is None or self.transport.is_closing():
+        if self.transport.is_closing():
             return
         if self._heard_at is None:
             self._heard_at = self._keeper.clock()
             self._expect_request()
+        if self._inner is None:
+            self._keep(data)
+            return
         self._inner.data_received(data)
+
+    def _keep(self, data: bytes) -> None:
+        if self._early is not None:
+            self._early += data
+            if len(self._early) > MOST_EARLY:
+                self.transport.abort()
 
     def eof_received(self) -> bool | None:
         """Pass on that nothing more will come."""
@@ -204,7 +280,8 @@ class SeatedConnection(asyncio.Protocol):
         self._disarm()
         self._keeper.left(self)
         if self._inner is not None:
-            self._inner.connection_lost(exc)
+            inner, self._inner = self._inner, None
+            inner.connection_lost(exc)
 
     def hold(self) -> None:
         """It has shown a token, or sent a request."""
@@ -236,11 +313,14 @@ class SeatedConnection(asyncio.Protocol):
 
     def _too_slow(self) -> None:
         self._keeper.too_slow()
-        self._end(TOO_SLOW if self._heard_at is not None else b"")
+        self._end(TOO_SLOW if self._heard_at is not None and self._inner is not None else b"")
 
     def _end(self, last_words: bytes) -> None:
         self._disarm()
         if self.transport.is_closing():
+            return
+        if self._securing is not None and not self._securing.done():
+            self._securing.cancel()
             return
         if last_words:
             self.transport.write(last_words)

@@ -8,8 +8,10 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from shared.bounds import check_numbers
+from shared.errors import BadSetting
 from shared.front.address import Network, read_networks
 from shared.front.origin import check_origins
+from shared.front.tls import Certificate
 
 LEAST_PER_ADDRESS = 8
 """What one browser may open at a time, and one more."""
@@ -32,11 +34,28 @@ class FrontSettings:
     """Origins whose pages may open websockets here, as `https://app.example.com`, `https://*.example.com`; `*`: all.
     Routers always let the pages of their own hosts in. SFUs look at origins only when some are listed."""
 
+    tls_cert: str = ""
+    """PEM file with the certificate and its chain: the TCP ports then speak TLS only. Read again when it changes."""
+
+    tls_key: str = ""
+    """PEM file with the key to it."""
+
     def check(self) -> None:
         """Raises `BadSetting`."""
         check_numbers(self, "max_per_address", least=LEAST_PER_ADDRESS)
         self.proxies()
         check_origins(self.allowed_origins)
+        if bool(self.tls_cert) != bool(self.tls_key):
+            raise BadSetting(setting="tls_cert, tls_key", detail="go together; give both")
+        self.certificate()
+
+    def certificate(self) -> Certificate | None:
+        """That of the ports; None: they speak no TLS. Raises `BadSetting`."""
+        return Certificate(self.tls_cert, self.tls_key) if self.tls_cert else None
+
+    def scheme(self, plain: str) -> str:
+        """`http` or `ws`, or with an `s`."""
+        return f"{plain}s" if self.tls_cert else plain
 
     def proxies(self) -> tuple[Network, ...]:
         """The trusted networks. Raises `BadSetting`."""

@@ -6,7 +6,9 @@ import asyncio
 import random
 import socket
 from collections.abc import AsyncIterator
+from pathlib import Path
 
+import aiohttp
 import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
@@ -15,9 +17,11 @@ from router.shell.router import Router
 from shared.front import seats as seats_module
 from shared.front import websocket
 from shared.front.settings import FrontSettings
+from shared.messages import player
 from shared.messages.codes import CloseCode
+from tests.fakes.certificate import trusting, write_certificate
 from tests.fakes.store import FakeStore
-from tests.router.actors import Player, Sfu, until
+from tests.router.actors import Player, Sfu, player_token, until
 from tests.router.conftest import config
 
 NO_PROXY = FrontSettings(trusted_proxies=(), max_per_address=30)
@@ -122,3 +126,24 @@ async def test_an_sfu_gets_its_link_while_strangers_flood(bounded: Router) -> No
     await sfu.stop()
     for sock in idle:
         sock.close()
+
+
+async def test_players_come_over_tls_and_silent_connections_are_bounded_before_their_handshake(
+    store: FakeStore, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(websocket, "WAITING_AN_ADDRESS", 20)
+    router = Router(config(front=write_certificate(tmp_path, "router")), store, rng=random.Random(1))
+    await router.start()
+    ws, http = router.state.announced_ws, router.state.announced_http
+    assert (ws.partition(":")[0], http.partition(":")[0]) == ("wss", "https")
+    idle = flood(router, 60, source="127.0.0.2")
+    await until(lambda: refused(router, "address-waiting") >= 40)
+    peer = Player(await connect(f"{ws}/player", ssl=trusting(), compression=None), player.to_player)
+    await peer.say(player.Join(token=player_token("room", "ann")))
+    await peer.hears(player.Welcome)
+    async with aiohttp.ClientSession() as session, session.get(f"{http}/healthz", ssl=trusting()) as answer:
+        assert answer.status == 200
+    await peer.close()
+    for sock in idle:
+        sock.close()
+    await router.stop()

@@ -45,6 +45,13 @@ def test_no_other_page_may(origin: str) -> None:
     assert not allows(origin, listed=("https://app.example.org", "https://*.example.net"), hosts=HOSTS)
 
 
+def test_a_page_behind_a_proxy_that_asks_with_another_host_is_let_in_by_the_announced_address() -> None:
+    """nginx asks with the upstream's name as `Host` unless told otherwise, and leaves the standard port out."""
+    assert allows("https://calls.example.com", listed=(), hosts=("127.0.0.1:7000", "wss://calls.example.com:443"))
+    assert allows("https://calls.example.com:4430", listed=(), hosts=("calls.example.com",))
+    assert not allows("https://calls.example.com", listed=(), hosts=("127.0.0.1:7000",))
+
+
 @pytest.mark.parametrize(
     ("origin", "may"),
     [
