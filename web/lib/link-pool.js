@@ -154,6 +154,10 @@ export class LinkPool extends Emitter {
     }
   }
 
+  networkChanged() {
+    for (const { link } of this.#links.values()) link.networkChanged();
+  }
+
   close() {
     for (const { timer } of this.#visits.values()) clearTimeout(timer);
     this.#visits.clear();

@@ -154,6 +154,12 @@ export class Player extends Emitter {
     this.#router.retryNow();
   }
 
+  /** The device is on another network: do not wait for websockets and media to notice. What flows goes on. */
+  networkChanged() {
+    this.#router.retryNow();
+    this.#pool.networkChanged();
+  }
+
   /** End everything. */
   close() {
     clearTimeout(this.#timer);
