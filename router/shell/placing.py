@@ -9,6 +9,7 @@ from dataclasses import replace
 from router.core.placements import line
 from router.core.plan import Ask, PlacementPlan
 from router.core.release import release_of
+from router.core.room import MAX_PUBLICATIONS
 from router.core.selector import PlacementDecision, Preference
 from router.core.sessions import Session
 from router.shell.state import RouterState
@@ -163,6 +164,10 @@ class Placing:
             request=request,
         )
 
+    def _owned(self, claims: ResumeClaims) -> tuple[str, ...]:
+        room = self._state.rooms.get(claims.room)
+        return tuple(sorted(room.publications_of(claims.player))[:MAX_PUBLICATIONS]) if room else ()
+
     def sfu_token(self, sfu: str, claims: ResumeClaims, *, publish: bool) -> str:
         """Opens `sfu` for this player for a short time."""
         granted = SfuClaims(
@@ -173,6 +178,7 @@ class Placing:
             name=claims.name,
             publish=publish,
             subscribe=claims.subscribe,
+            publications=self._owned(claims) if publish else (),
         )
         secret = self._state.config.secret
         return issue(granted, secret=secret, now_at=self._state.wall(), ttl_s=SFU_TOKEN_TTL_S)
