@@ -493,6 +493,23 @@ async def test_a_session_ends_with_everything_that_was_its_own(world: World) -> 
     assert world.parts.emptied.is_set()
 
 
+async def test_a_session_whose_websocket_is_away_for_minutes_keeps_its_media(world: World) -> None:
+    """Its proxy is away; that says nothing of packets that flow."""
+    alice, outbox = world.enter("alice")
+    world.publish(alice, MIC)
+    reentry = world.hub.new_reentry(alice)
+    world.hub.websocket_lost(alice, outbox)
+    for _ in range(600):
+        world.now += 1
+        world.media.peers[0].last_heard = world.now - 0.5
+        world.hub.sweep()
+    assert world.hub.coming_back(reentry) is alice
+    assert not world.media.peers[0].closed
+    world.now += 6
+    world.hub.sweep()
+    assert world.left == ["silent"]
+
+
 async def test_a_newer_websocket_replaces_the_older(world: World) -> None:
     alice, first = world.enter("alice")
     _, second = world.enter("alice")
