@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ class FakeLink:
     def __init__(self, *, sfu: str, token: str, **_: object) -> None:
         self.sfu, self.token = sfu, token
         self.number: int | None = None
-        self.entered, self.alive, self.revivable = True, True, False
+        self.entered, self.alive, self.hears, self.publishes, self.needs_token = True, True, True, True, False
         self.transports: list[Any] = []
         self.repaired = 0
         self.said: list[str] = []
@@ -28,13 +29,16 @@ class FakeLink:
     def start(self) -> None:
         self.said.append("start")
 
-    def carry(self, number: int, generation: int, *, token: str | None = None) -> None:
+    def carry(self, number: int, generation: int, *, address: str = "", token: str = "") -> None:
         self.number = number
         self.said.append(f"carry {number}{' with a new token' if token else ''}")
 
     def revive(self, number: int, generation: int, *, address: str, token: str) -> None:
-        self.number, self.alive, self.revivable = number, True, False
+        self.number = number
         self.said.append(f"revive {number}")
+
+    def renew(self, address: str, token: str) -> None:
+        self.said.append("renew")
 
     def stop_publishing(self) -> None:
         self.number = None
@@ -46,8 +50,8 @@ class FakeLink:
     async def close(self) -> None:
         self.said.append("close")
 
-    def break_websocket(self) -> None:
-        self.alive, self.revivable = False, True
+    def end(self) -> None:
+        self.entered = self.alive = self.hears = False
 
 
 class World:
@@ -61,6 +65,7 @@ class World:
             publisher=None,  # type: ignore[arg-type]
             wanted=lambda sfu: self.wanted.get(sfu, ()),
             closed=self.closed.append,
+            rng=random.Random(1),
         )
 
     def carry(self, sfu: str, number: int) -> FakeLink:
@@ -110,11 +115,12 @@ async def test_an_abandoned_target_goes_back_to_being_a_visit(world: World) -> N
     assert visit.said[-1] == "stop"
 
 
-async def test_a_broken_link_is_revived_and_outlives_its_old_number(world: World) -> None:
+async def test_a_link_that_carries_us_is_revived_and_outlives_its_old_number(world: World) -> None:
+    """The router sends us back: to an SFU whose websocket is away, or that only the routers had lost."""
     link = world.carry("a", 1)
-    link.break_websocket()
-    assert world.connections.down(link)  # type: ignore[arg-type]
+    link.entered = False
     assert world.carry("a", 2) is link
+    link.entered = True
     assert world.connections.numbers(link) == [2, 1]  # type: ignore[arg-type]
     world.connections.abandon(1)
     await settle()
@@ -126,8 +132,6 @@ async def test_a_broken_link_is_revived_and_outlives_its_old_number(world: World
 
 async def test_a_revival_that_fails_leaves_the_media_to_the_old_number(world: World) -> None:
     link = world.carry("a", 1)
-    link.break_websocket()
-    world.connections.down(link)  # type: ignore[arg-type]
     world.carry("a", 2)
     world.connections.abandon(2)
     await settle()
@@ -141,10 +145,58 @@ async def test_a_new_session_ends_visits_and_keeps_what_carries_us(world: World)
     assert world.connections.new_session() == ["a", "b"]
     await settle()
     assert visit.said[-1] == "leave"
-    home.break_websocket()
     other = world.carry("a", 2)
     assert other is not home, "a link of the former session is not taken up again"
     world.connections.let_go(1)
     await settle()
-    assert home.said[-2:] == ["stop", "close"]
+    assert home.said[-2:] == ["stop", "leave"]
     assert world.connections.at("a") is other
+
+
+async def test_a_link_that_is_away_is_still_the_one_to_its_sfu(world: World) -> None:
+    """Another one would be taken for the session's new websocket, and end this one's media."""
+    visit = world.visit("b")
+    visit.entered = False
+    assert world.visit("b") is visit
+    assert visit.said == ["start"]
+    visit.needs_token = True
+    world.visit("b")
+    assert visit.said[-1] == "renew"
+
+
+async def test_what_is_heard_over_a_home_that_is_away_outlasts_our_move(world: World) -> None:
+    """The others have not moved yet, and there is no other way to hear them."""
+    home = world.carry("a", 1)
+    home.entered = home.publishes = False
+    world.wanted["a"] = ("hers",)
+    world.connections.abandon(1)
+    await settle()
+    assert home.said[-1] == "stop"
+    assert world.connections.at("a") is home
+
+
+async def test_a_link_that_has_ended_is_forgotten_and_its_sfu_visited_on_another(world: World) -> None:
+    visit = world.visit("b")
+    visit.end()
+    assert world.connections.down(visit)  # type: ignore[arg-type]
+    assert world.visit("b") is not visit
+
+
+async def test_a_home_that_is_away_is_sent_to_until_the_others_had_time_to_follow(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It can't tell who still hears us there."""
+    monkeypatch.setattr(module, "LINGER_S", 0.05)
+    home = world.carry("a", 1)
+    home.entered = False
+    world.connections.abandon(1)
+    await settle()
+    assert home.said[-1] == "start"
+    await asyncio.sleep(0.1)
+    assert home.said[-1] == "leave"
+    again = world.carry("a", 2)
+    again.entered = False
+    world.connections.abandon(2)
+    assert world.carry("a", 3) is again
+    await asyncio.sleep(0.1)
+    assert again.said[-1] == "revive 3", "it carries us again"
