@@ -13,13 +13,15 @@ from player.shell.receiver import PacketTap
 LINGER_S = 5.0
 """An SFU whose websocket is away can't tell who still hears us there: so long they have to find us where we are now,
 which takes a visit's two handshakes at most."""
+ASIDE_S = 10.0
+"""What a former session's link brings is kept so long at most, until the new session's link brings the same."""
 TRAFFIC = ("packets_in", "packets_out", "bytes_in", "bytes_out", "bad_packets")
 
 
 class Connections:
     """One link of the present session to each SFU (`at`); those that carry our publications also by number.
 
-    A link of a former session is known by its number only.
+    A link of a former session is known by its number only, or kept aside for what is heard over it.
     """
 
     def __init__(
@@ -42,6 +44,8 @@ class Connections:
         self._carrying: dict[int, MediaLink] = {}
         self._lingering: set[MediaLink] = set()
         """Links that carry us no longer, as far as the mover knows, and are sent to for a little while yet."""
+        self._aside: set[MediaLink] = set()
+        """Links of a former session that carry us no longer."""
         self._past = dict.fromkeys(TRAFFIC, 0)
         """Traffic of links that are closed."""
         self._past_repaired = 0
@@ -85,9 +89,7 @@ class Connections:
         """Publish there no longer; leave once nothing is wanted from there."""
         link = self._release(number)
         if link is not None:
-            link.stop_publishing()
-            if not (self.is_current(link) and self._wanted(link.sfu)):
-                self._drop(link)
+            self._give_up(link)
 
     def abandon(self, number: int) -> None:
         """The link came to nothing; one that was a visit before is one again."""
@@ -107,10 +109,31 @@ class Connections:
             self._give_up(link)
 
     def _give_up(self, link: MediaLink) -> None:
-        if link.hears and self.is_current(link) and self._wanted(link.sfu):
-            link.stop_publishing()
-        else:
+        """Nothing is published there any more; what is heard from there goes on."""
+        current = self._at.get(link.sfu)
+        if not link.hears or not self._wanted(link.sfu):
             self._drop(link)
+        elif link is current:
+            link.stop_publishing()
+        elif current is not None and current.delivers:
+            self._drop(link)
+        else:
+            link.stop_publishing()
+            self._keep_aside(link)
+
+    def _keep_aside(self, link: MediaLink) -> None:
+        self._aside.add(link)
+        asyncio.get_running_loop().call_later(ASIDE_S, self._end_aside, link)
+
+    def _end_aside(self, link: MediaLink) -> None:
+        if link in self._aside:
+            self._drop(link)
+
+    def heard(self, link: MediaLink) -> None:
+        """Something came over this link, so what was kept aside for it may go. Cheap: call it for each unit."""
+        if self._aside and self.is_current(link):
+            for other in [other for other in self._aside if other.sfu == link.sfu]:
+                self._drop(other)
 
     def refused(self, number: int) -> None:
         """A visitor did not become more."""
@@ -133,12 +156,12 @@ class Connections:
         return current
 
     def new_session(self) -> list[str]:
-        """No link can be used for more than it does now; visits end. Returns the SFUs that had a current link."""
+        """No link can be used for more than it does now. Returns the SFUs that had a current link."""
         sfus = list(self._at)
         visits = [link for link in self._at.values() if link.number is None]
         self._at.clear()
         for link in visits:
-            self._close(link)
+            self._keep_aside(link)
         return sfus
 
     async def close(self) -> None:
@@ -187,7 +210,7 @@ class Connections:
         return link
 
     def _all(self) -> set[MediaLink]:
-        return {*self._at.values(), *self._carrying.values(), *self._lingering}
+        return {*self._at.values(), *self._carrying.values(), *self._lingering, *self._aside}
 
     def _new(self, sfu: str, address: str, token: str) -> MediaLink:
         link = self._at[sfu] = MediaLink(
@@ -209,6 +232,7 @@ class Connections:
 
     def _close(self, link: MediaLink) -> None:
         self._lingering.discard(link)
+        self._aside.discard(link)
         for transport in link.transports:
             for name in TRAFFIC:
                 self._past[name] += getattr(transport, name)

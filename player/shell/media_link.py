@@ -78,6 +78,8 @@ class MediaLink:
         self.number: int | None = None
         self.was_inside = False
         """The SFU has let us in at least once."""
+        self.delivers = False
+        """Something has come over it."""
         self._owner = owner
         self._generation = 0
         self._reviving = False
@@ -320,6 +322,7 @@ class MediaLink:
         return False
 
     def _unit(self, stream: Incoming, unit: bytes, timestamp: int, at: float) -> None:
+        self.delivers = True
         self._owner.link_unit(self, stream, unit, timestamp, at)
 
 

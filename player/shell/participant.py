@@ -445,6 +445,9 @@ class Participant:
         if record is None:
             return
         self._watcher.unit(record, link, stream, unit, timestamp, at)
+        if not self.connections.is_current(link):
+            return  # a former session's: what we take over the present one's has to come over that
+        self.connections.heard(link)
         effects = self.follower.delivered(stream.publication, link.sfu)
         if effects:
             self._run(effects)

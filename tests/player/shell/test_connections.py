@@ -21,6 +21,7 @@ class FakeLink:
         self.sfu, self.token = sfu, token
         self.number: int | None = None
         self.entered, self.alive, self.hears, self.publishes, self.needs_token = True, True, True, True, False
+        self.delivers = False
         self.transports: list[Any] = []
         self.repaired = 0
         self.said: list[str] = []
@@ -140,16 +141,44 @@ async def test_a_revival_that_fails_leaves_the_media_to_the_old_number(world: Wo
     assert "leave" not in link.said
 
 
-async def test_a_new_session_ends_visits_and_keeps_what_carries_us(world: World) -> None:
-    home, visit = world.carry("a", 1), world.visit("b")
-    assert world.connections.new_session() == ["a", "b"]
+async def test_a_new_session_keeps_what_is_heard_until_it_is_heard_over_its_own_links(world: World) -> None:
+    visit = world.visit("b")
+    world.wanted["b"] = ("hers",)
+    assert world.connections.new_session() == ["b"]
     await settle()
-    assert visit.said[-1] == "leave"
+    assert visit.said == ["start"]
+    own = world.visit("b")
+    assert own is not visit
+    world.connections.heard(visit)  # type: ignore[arg-type]
+    await settle()
+    assert visit.said == ["start"]
+    world.connections.heard(own)  # type: ignore[arg-type]
+    await settle()
+    assert (visit.said[-1], own.said[-1]) == ("leave", "start")
+
+
+async def test_a_former_home_is_heard_on_as_well_after_it_was_let_go(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "ASIDE_S", 0.05)
+    home = world.carry("a", 1)
+    world.wanted["a"] = ("hers",)
+    world.connections.new_session()
+    world.connections.let_go(1)
+    await settle()
+    assert home.said[-1] == "stop"
+    await asyncio.sleep(0.1)
+    assert home.said[-1] == "leave", "the SFU can't be visited, and we do not wait for ever"
+
+
+async def test_a_new_session_keeps_what_carries_us(world: World) -> None:
+    home = world.carry("a", 1)
+    assert world.connections.new_session() == ["a"]
     other = world.carry("a", 2)
     assert other is not home, "a link of the former session is not taken up again"
     world.connections.let_go(1)
     await settle()
-    assert home.said[-2:] == ["stop", "leave"]
+    assert home.said[-1] == "leave"
     assert world.connections.at("a") is other
 
 
