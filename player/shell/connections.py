@@ -10,9 +10,6 @@ from player.shell.media_link import MediaLink, MediaLinkOwner
 from player.shell.publisher import TrackPublisher
 from player.shell.receiver import PacketTap
 
-LINGER_S = 5.0
-"""An SFU whose websocket is away can't tell who still hears us there: so long they have to find us where we are now,
-which takes a visit's two handshakes at most."""
 ASIDE_S = 10.0
 """What a former session's link brings is kept so long at most, until the new session's link brings the same."""
 TRAFFIC = ("packets_in", "packets_out", "bytes_in", "bytes_out", "bad_packets")
@@ -42,8 +39,6 @@ class Connections:
         self._rng = rng
         self._at: dict[str, MediaLink] = {}
         self._carrying: dict[int, MediaLink] = {}
-        self._lingering: set[MediaLink] = set()
-        """Links that carry us no longer, as far as the mover knows, and are sent to for a little while yet."""
         self._aside: set[MediaLink] = set()
         """Links of a former session that carry us no longer."""
         self._past = dict.fromkeys(TRAFFIC, 0)
@@ -86,30 +81,10 @@ class Connections:
             link.renew(address, token)
 
     def let_go(self, number: int) -> None:
-        """Publish there no longer; leave once nothing is wanted from there."""
-        link = self._release(number)
-        if link is not None:
-            self._give_up(link)
-
-    def abandon(self, number: int) -> None:
-        """The link came to nothing; one that was a visit before is one again."""
+        """Publish there no longer, or give up trying to; what is wanted from there is heard on, as on a visit."""
         link = self._release(number)
         if link is None:
             return
-        if link.alive and not link.entered and link.publishes:
-            self._lingering.add(link)
-            asyncio.get_running_loop().call_later(LINGER_S, self._part, link)
-        else:
-            self._give_up(link)
-
-    def _part(self, link: MediaLink) -> None:
-        lingers = link in self._lingering
-        self._lingering.discard(link)
-        if lingers and link not in self._carrying.values():
-            self._give_up(link)
-
-    def _give_up(self, link: MediaLink) -> None:
-        """Nothing is published there any more; what is heard from there goes on."""
         current = self._at.get(link.sfu)
         if not link.hears or not self._wanted(link.sfu):
             self._drop(link)
@@ -151,7 +126,7 @@ class Connections:
         current = self.is_current(link)
         if current:
             del self._at[link.sfu]
-        if link.number is None or link in self._lingering:
+        if link.number is None:
             self._close(link)
         return current
 
@@ -210,7 +185,7 @@ class Connections:
         return link
 
     def _all(self) -> set[MediaLink]:
-        return {*self._at.values(), *self._carrying.values(), *self._lingering, *self._aside}
+        return {*self._at.values(), *self._carrying.values(), *self._aside}
 
     def _new(self, sfu: str, address: str, token: str) -> MediaLink:
         link = self._at[sfu] = MediaLink(
@@ -231,7 +206,6 @@ class Connections:
             self._closed(link.sfu)
 
     def _close(self, link: MediaLink) -> None:
-        self._lingering.discard(link)
         self._aside.discard(link)
         for transport in link.transports:
             for name in TRAFFIC:

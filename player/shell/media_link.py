@@ -164,11 +164,6 @@ class MediaLink:
         """What we subscribe to can come over it."""
         return self.alive and (self.entered or self._down.connected)
 
-    @property
-    def publishes(self) -> bool:
-        """What we send can go over it."""
-        return self.number is not None and self._up.connected
-
     def want(self, publications: Sequence[str]) -> None:
         """Subscribe to exactly these, in a moment: tracks come and move in pairs, and each change is a negotiation."""
         self._wanted = tuple(publications)

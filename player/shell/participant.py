@@ -217,10 +217,8 @@ class Participant:
                 self.connections.carry(
                     effect.sfu, effect.address, effect.token, number=effect.link, generation=effect.generation
                 )
-            case m.LetGo():
+            case m.LetGo() | m.Abandon():
                 self.connections.let_go(effect.link)
-            case m.Abandon():
-                self.connections.abandon(effect.link)
             case m.ReportDecided():
                 self._tell_router(effect)
                 self._watcher.event(e.MoveDecided(sfu=effect.sfu, move=effect.move, reason=effect.reason))
@@ -322,7 +320,8 @@ class Participant:
                 self._run(self.view.update(message))
             case player.SfuGone():
                 self._handle(m.SfuEnded(sfu=message.sfu, reason=message.reason))
-                self._run(self.follower.gone(message.sfu))
+                if message.reason != "lost":  # else our own link to it tells, when its media has ended
+                    self._run(self.follower.gone(message.sfu))
             case player.Failed() if message.request in self._visits:
                 self._run(self.follower.lost(self._visits.pop(message.request), now=now))
             case player.Failed() if message.request or message.code == Refusal.NO_SFU:

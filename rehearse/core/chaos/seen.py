@@ -96,6 +96,8 @@ class ChaosSeen:
     words: list[BotWord] = field(default_factory=list)
     stalls: list[tuple[float, float]] = field(default_factory=list)
     """When this machine kept an idle process waiting, and for how long [monotonic s, s]."""
+    lags: list[tuple[float, float]] = field(default_factory=list)
+    """How late the bots were in sending: end of the second, and its worst [monotonic s, s]."""
     ended: dict[str, str] = field(default_factory=dict)
     """Programs that ended though no event ended them, and how."""
     unplaceable: dict[str, str] = field(default_factory=dict)
@@ -105,9 +107,18 @@ class ChaosSeen:
     tracebacks: list[tuple[str, str]] = field(default_factory=list)
     """Log files with a traceback, and its last line."""
 
+    @property
+    def late_s(self) -> float:
+        """The longest stall or lag of the round [s]."""
+        return max((length for _, length in (*self.stalls, *self.lags)), default=0.0)
+
     def stall_s(self, begin: float, end: float) -> float:
         """The longest stall of the machine that touches this time [s]."""
         return max((length for at, length in self.stalls if at - length <= end and at >= begin), default=0.0)
+
+    def lag_s(self, begin: float, end: float) -> float:
+        """How late the bots were in sending at worst in this time [s]."""
+        return max((lag for at, lag in self.lags if at - 1.0 - lag <= end and at >= begin), default=0.0)
 
 
 def touched_by(event: ChaosEvent, samples: Iterable[BotSample]) -> frozenset[str]:

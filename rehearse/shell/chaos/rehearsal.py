@@ -124,21 +124,24 @@ class ChaosRun:
             await asyncio.gather(play, return_exceptions=True)
             return False
         play.result()
-        seen.stalls += self._stall.stalls
+        seen.stalls += self._stall.take()
         self._rounds.append(seen)
         self._over = time.monotonic()
         for broken in judge(seen, bound_ms=self._chaos.bound_ms):
-            self._note(broken, events[0].round, scene)
+            self._note(broken, events[0].round, scene, late_s=seen.late_s)
         if seen.recovered_s is not None:
             self._say(f"round {events[0].round}: all heard everybody {seen.recovered_s:.1f} s after the last event")
             return True
         return await scene.comes_back()
 
-    def _note(self, broken: BrokenPrinciple, number: int, scene: ChaosScene) -> None:
+    def _note(self, broken: BrokenPrinciple, number: int, scene: ChaosScene, *, late_s: float) -> None:
         scene.fleet.keep_logs = True
-        found = violation(broken, number=number, seed=self._crowd.seed, logs=self._logs, flags=self._flags())
+        found = violation(
+            broken, number=number, seed=self._crowd.seed, logs=self._logs, flags=self._flags(), late_s=late_s
+        )
         self._violations.append(found)
-        self._say(f"BROKEN: {found.principle}: {found.sentence}; log {found.log}")
+        late = f"the machine was up to {found.machine_late_ms:.0f} ms late"
+        self._say(f"BROKEN: {found.principle}: {found.sentence}; {late}; log {found.log}")
 
     def _flags(self) -> str:
         """What makes the plan and the fleet another one than usual, to see a violation again."""

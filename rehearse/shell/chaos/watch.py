@@ -14,6 +14,7 @@ import msgspec
 from localfleet.fleet import Fleet
 from rehearse.core.chaos.seen import BotSample, BotWord, ChaosSeen, RoomSight, RouterSight, all_hear, samples_in
 from rehearse.shell.crowd import Crowd
+from rehearse.shell.stall import NOTED_S
 from shared.http_client import get_json
 
 EVERY_S = 1.0
@@ -30,7 +31,6 @@ class ChaosWatch:
         self.samples: deque[list[BotSample]] = deque(maxlen=600)
         """All bots, once a second, newest last."""
         self._fleet = fleet
-        self._worst_lag_s = 0.0
         self._read: dict[Path, int] = {}
         self._events = (fleet.logs / "chaos-bots.jsonl").open("ab")
 
@@ -40,18 +40,17 @@ class ChaosWatch:
         if event == "report":
             samples = samples_in(said["report"], at=at)
             self.samples.append(samples)
-            self._note_lag(float(said["report"]["worst_send_lag_ms"]) / 1000, at)
+            self._note_lag(float(said["report"]["marked_send_lag_ms"]) / 1000, at)
             self.seen.samples += samples
             return
         self._events.write(msgspec.json.encode(said) + b"\n")
         if event in WORDS and "bot" in said:
             self.seen.words.append(BotWord(at, str(said["bot"]), str(event), str(said.get("sfu", ""))))
 
-    def _note_lag(self, worst_s: float, at: float) -> None:
-        """A new worst lateness of the bots' own sending is a stall of the machine, in the last second."""
-        if worst_s > self._worst_lag_s:
-            self._worst_lag_s = worst_s
-            self.seen.stalls.append((at, worst_s))
+    def _note_lag(self, late_s: float, at: float) -> None:
+        """How late the bots' own sending was in the second before `at`."""
+        if late_s > NOTED_S:
+            self.seen.lags.append((at, late_s))
 
     async def run(self, crowd: Crowd) -> None:
         """Look once a second, for ever."""

@@ -20,7 +20,7 @@ class FakeLink:
     def __init__(self, *, sfu: str, token: str, **_: object) -> None:
         self.sfu, self.token = sfu, token
         self.number: int | None = None
-        self.entered, self.alive, self.hears, self.publishes, self.needs_token = True, True, True, True, False
+        self.entered, self.alive, self.hears, self.needs_token = True, True, True, False
         self.delivers = False
         self.transports: list[Any] = []
         self.repaired = 0
@@ -111,7 +111,7 @@ async def test_an_abandoned_target_goes_back_to_being_a_visit(world: World) -> N
     visit = world.visit("b")
     world.wanted["b"] = ("p",)
     world.carry("b", 7)
-    world.connections.abandon(7)
+    world.connections.let_go(7)
     assert world.connections.at("b") is visit
     assert visit.said[-1] == "stop"
 
@@ -123,10 +123,10 @@ async def test_a_link_that_carries_us_is_revived_and_outlives_its_old_number(wor
     assert world.carry("a", 2) is link
     link.entered = True
     assert world.connections.numbers(link) == [2, 1]  # type: ignore[arg-type]
-    world.connections.abandon(1)
+    world.connections.let_go(1)
     await settle()
     assert link.said == ["carry 1", "start", "revive 2"]
-    world.connections.abandon(2)
+    world.connections.let_go(2)
     await settle()
     assert link.said[-1] == "leave"
 
@@ -134,7 +134,7 @@ async def test_a_link_that_carries_us_is_revived_and_outlives_its_old_number(wor
 async def test_a_revival_that_fails_leaves_the_media_to_the_old_number(world: World) -> None:
     link = world.carry("a", 1)
     world.carry("a", 2)
-    world.connections.abandon(2)
+    world.connections.let_go(2)
     await settle()
     assert link.number == 1
     assert "close" not in link.said
@@ -196,9 +196,9 @@ async def test_a_link_that_is_away_is_still_the_one_to_its_sfu(world: World) -> 
 async def test_what_is_heard_over_a_home_that_is_away_outlasts_our_move(world: World) -> None:
     """The others have not moved yet, and there is no other way to hear them."""
     home = world.carry("a", 1)
-    home.entered = home.publishes = False
+    home.entered = False
     world.wanted["a"] = ("hers",)
-    world.connections.abandon(1)
+    world.connections.let_go(1)
     await settle()
     assert home.said[-1] == "stop"
     assert world.connections.at("a") is home
@@ -209,23 +209,3 @@ async def test_a_link_that_has_ended_is_forgotten_and_its_sfu_visited_on_another
     visit.end()
     assert world.connections.down(visit)  # type: ignore[arg-type]
     assert world.visit("b") is not visit
-
-
-async def test_a_home_that_is_away_is_sent_to_until_the_others_had_time_to_follow(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It can't tell who still hears us there."""
-    monkeypatch.setattr(module, "LINGER_S", 0.05)
-    home = world.carry("a", 1)
-    home.entered = False
-    world.connections.abandon(1)
-    await settle()
-    assert home.said[-1] == "start"
-    await asyncio.sleep(0.1)
-    assert home.said[-1] == "leave"
-    again = world.carry("a", 2)
-    again.entered = False
-    world.connections.abandon(2)
-    assert world.carry("a", 3) is again
-    await asyncio.sleep(0.1)
-    assert again.said[-1] == "revive 3", "it carries us again"
