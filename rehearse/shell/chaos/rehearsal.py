@@ -199,9 +199,10 @@ class ChaosScene:
     async def play(self, events: list[ChaosEvent], seen: ChaosSeen) -> None:
         """Events, recovery, and a last look."""
         began = time.monotonic()
-        async with asyncio.TaskGroup() as tasks:
-            for event in events:
-                tasks.create_task(self._event(event, began, seen))
+        with _failures_alone():
+            async with asyncio.TaskGroup() as tasks:
+                for event in events:
+                    tasks.create_task(self._event(event, began, seen))
         over = time.monotonic()
         if await self._until(lambda: not self.watch.deaf(since=over), within_s=RECOVER_S):
             seen.recovered_s = time.monotonic() - over
@@ -272,6 +273,18 @@ def check_chaos(size: FleetSize, crowd: CrowdSize, chaos: ChaosTime) -> None:
         raise BadSetting(setting="--bound-ms", detail="must be 20 to 60000")
     if not 0 <= chaos.skew_s <= 3600:
         raise BadSetting(setting="--skew-s", detail="must be 0 to 3600")
+
+
+@contextmanager
+def _failures_alone() -> Iterator[None]:
+    """A test bed that fails in one of several tasks says so in its own sentence."""
+    try:
+        yield
+    except ExceptionGroup as group:
+        failed = group.subgroup(FleetFailed)
+        if failed is None:
+            raise
+        raise next(error for error in failed.exceptions if isinstance(error, FleetFailed)) from None
 
 
 @contextmanager
