@@ -94,7 +94,8 @@ class RouterConnection:
 
         self.closed = closed = await wire.run(self._first, on_message)
         self._wire = None
-        self._avoid = url
+        if closed.code != CloseCode.NOT_RESUMABLE:  # that one is well, and will have us join
+            self._avoid = url
         if welcomed:
             self._lost_at = time.monotonic()
             self._callbacks.lost(closed)
