@@ -411,11 +411,8 @@ class Participant:
 
     def link_away(self, link: MediaLink, reason: str) -> None:
         numbers = self.connections.numbers(link)[:1]
-        links = self.mover.links
         for number in numbers:
-            carrying = links.numbered(number)
-            if carrying is not None and links.old(carrying) is None:  # a former home goes when it is heard no more
-                self._handle(m.LinkDown(link=number, reason=reason, cut=False))
+            self._handle(m.LinkDown(link=number, reason=reason, cut=False))
         if not numbers and link.needs_token and self.connections.is_current(link):
             self._run(self.follower.lost(link.sfu, now=time.monotonic()))
 
