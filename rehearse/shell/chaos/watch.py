@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import time
 from collections import deque
 from pathlib import Path
@@ -12,12 +13,24 @@ from typing import Any
 import msgspec
 
 from localfleet.fleet import Fleet
-from rehearse.core.chaos.seen import BotSample, BotWord, ChaosSeen, RoomSight, RouterSight, all_hear, samples_in
+from rehearse.core.chaos.seen import (
+    SAMPLE_S,
+    BotSample,
+    BotWord,
+    ChaosSeen,
+    RoomSight,
+    RouterSight,
+    all_hear,
+    samples_in,
+)
+from rehearse.shell.cpu_wait import CpuWaits
 from rehearse.shell.crowd import Crowd
 from rehearse.shell.stall import NOTED_S
 from shared.http_client import get_json
 
-EVERY_S = 1.0
+EVERY_S = SAMPLE_S
+GAP_TOLD_MS = 200.0
+"""Silences beyond this are written into the bots' words, with what the machine did then."""
 WORDS = frozenset({"joined", "resumed", "evicted", "rejoined", "switched", "failed-connection"})
 TRACEBACK = b"Traceback (most recent call last)"
 FALLBACK = "see the file"
@@ -42,6 +55,7 @@ class ChaosWatch:
             self.samples.append(samples)
             self._note_lag(float(said["report"]["marked_send_lag_ms"]) / 1000, at)
             self.seen.samples += samples
+            self._tell_gaps(samples)
             return
         self._events.write(msgspec.json.encode(said) + b"\n")
         if event in WORDS and "bot" in said:
@@ -52,11 +66,31 @@ class ChaosWatch:
         if late_s > NOTED_S:
             self.seen.lags.append((at, late_s))
 
+    def _tell_gaps(self, samples: list[BotSample]) -> None:
+        for sample in samples:
+            if sample.gap_ms is not None and sample.gap_ms > GAP_TOLD_MS:
+                told = {"t": sample.at, "bot": sample.bot, "event": "silence", "ms": round(sample.gap_ms)}
+                waited = {"machine": self.seen.waits[-1:], "lag": self.seen.lags[-1:]}
+                self._events.write(msgspec.json.encode({**told, **waited}) + b"\n")
+
+    async def _note_waits(self, crowd: Crowd) -> None:
+        """A packet goes from the bots through our proxy to an SFU, and back the same way."""
+        waits, ours = CpuWaits(), os.getpid()
+        while True:
+            sfus = [program.child.pid for program in self._fleet.sfus.values()]
+            waited = waits.since_last([ours, crowd.pid, *sfus])
+            on_the_way = waited.get(ours, 0.0) + waited.get(crowd.pid, 0.0)
+            total = on_the_way + max((waited.get(pid, 0.0) for pid in sfus), default=0.0)
+            if total > NOTED_S:
+                self.seen.waits.append((time.monotonic(), total))
+            await asyncio.sleep(EVERY_S)
+
     async def run(self, crowd: Crowd) -> None:
         """Look once a second, for ever."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._sample(crowd))
             tasks.create_task(self._look())
+            tasks.create_task(self._note_waits(crowd))
 
     def close(self) -> None:
         """Close what is written."""
