@@ -120,6 +120,19 @@ async def test_a_router_that_would_have_us_join_is_not_avoided_for_another_that_
         await heard.end()
 
 
+async def test_a_router_that_welcomes_us_and_closes_at_once_is_tried_ever_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As in jitsi/jitsi-videobridge pull request 2415, where each opening began the back-off anew."""
+    attempts: list[int] = []
+    monkeypatch.setattr(module, "full_jitter", lambda attempt, rng: attempts.append(attempt) or 0.001)
+    async with routers(([welcome()], 1011)) as scripted:
+        heard = Heard(scripted.url)
+        await until(lambda: len(attempts) >= 4)
+        assert attempts[:4] == [1, 2, 3, 4]
+        await heard.end()
+
+
 async def test_after_the_window_it_joins() -> None:
     async with routers(([welcome(window_s=0.0)], 1011), ([welcome()], None)) as scripted:
         heard = Heard(scripted.url)

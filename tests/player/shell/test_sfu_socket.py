@@ -231,3 +231,30 @@ async def test_a_first_entry_that_is_refused_is_the_end() -> None:
     await owner.socket.run()
     assert owner.heard == ["ended: sfu-cordoned"]
     await sfu.stop()
+
+
+async def test_an_sfu_that_lets_us_in_and_closes_at_once_is_tried_ever_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in jitsi/jitsi-videobridge pull request 2415, where each opening began the back-off anew."""
+    attempts: list[int] = []
+    monkeypatch.setattr(module, "full_jitter", lambda attempt, rng: attempts.append(attempt) or 0.001)
+    async with inside() as (sfu, owner):
+        for turn in range(4):
+            await until(lambda turn=turn: len(sfu.open) == turn + 1)  # type: ignore[misc]
+            await sfu.open[-1].close(CloseCode.TOO_FAST)
+        await until(lambda: len(owner.heard) == 5)
+        assert attempts == [0, 1, 2, 3]
+        monkeypatch.setattr(module, "STEADY_S", 0.0)
+        await sfu.open[-1].close(CloseCode.TOO_FAST)
+        await until(lambda: len(owner.heard) == 6)
+        assert attempts[-1] == 0, "one that has lasted begins anew"
+
+
+@pytest.mark.parametrize("code", [1000, 1001, 1006, 1011, CloseCode.SLOW_READER, CloseCode.IDLE])
+async def test_whatever_a_proxy_or_the_sfu_closes_it_with_it_comes_back(code: int) -> None:
+    """As in jitsi/lib-jitsi-meet pull request 2224: a proxy that is recycled closes with 1001."""
+    async with inside() as (sfu, owner):
+        if code == 1006:
+            sfu.open[-1].transport.abort()
+        else:
+            await sfu.open[-1].close(code)
+        await until(lambda: owner.heard == ["entered", "entered"])
