@@ -285,7 +285,8 @@ export class Player extends Emitter {
     "uncordoned-sfu": (message) => this.#move({ ...message, type: "uncordoned" }),
     "sfu-gone": ({ sfu, reason }) => {
       this.#move({ type: "sfu-gone", sfu, reason });
-      this.#pool.drop(sfu, reason || "gone");
+      // What a router has lost may live on for us; its own connections tell when their media ends.
+      if (reason !== "lost") this.#pool.drop(sfu, reason || "gone");
     },
     error: ({ code, message, request, retry_after_s }) => {
       if (request && this.#pool.refused(request)) return;
