@@ -193,7 +193,7 @@ $("sound").addEventListener("click", () => call?.player.resumeSound());
 for (const input of document.querySelectorAll("[data-presence]")) {
   input.addEventListener("change", () => call?.player.setPresence({ [input.dataset.presence]: input.checked }));
 }
-addEventListener("online", () => call?.player.retryNow());
+addEventListener("online", () => call?.player.networkChanged());
 addEventListener("pagehide", () => call?.player.close());
 
 fillForm();

@@ -11,6 +11,7 @@ from websockets.asyncio.server import ServerConnection
 from websockets.frames import DATA_OPCODES, Frame, Opcode
 from websockets.protocol import State
 
+from router.core.sessions import Session
 from shared.messages.base import Message, encode
 from shared.messages.codes import CloseCode
 from shared.rate import TokenBucket
@@ -41,6 +42,8 @@ class WireConnection(ServerConnection):
         self.path = ""
         self.inside = False
         """Its token was good."""
+        self.session: Session | None = None
+        """The player's, once it has begun."""
         self.ended: int | None = None
         self.pinged = self.heard
         self.bucket = TokenBucket(now=self.heard)

@@ -11,7 +11,7 @@ from shared.bounds import check_numbers
 from shared.errors import BadSetting
 from shared.front.address import Network, read_networks
 from shared.front.origin import check_origins
-from shared.front.tls import Certificate
+from shared.front.tls import PortCertificate
 
 LEAST_PER_ADDRESS = 8
 """What one browser may open at a time, and one more."""
@@ -49,9 +49,9 @@ class FrontSettings:
             raise BadSetting(setting="tls_cert, tls_key", detail="go together; give both")
         self.certificate()
 
-    def certificate(self) -> Certificate | None:
+    def certificate(self) -> PortCertificate | None:
         """That of the ports; None: they speak no TLS. Raises `BadSetting`."""
-        return Certificate(self.tls_cert, self.tls_key) if self.tls_cert else None
+        return PortCertificate(self.tls_cert, self.tls_key) if self.tls_cert else None
 
     def scheme(self, plain: str) -> str:
         """`http` or `ws`, or with an `s`."""

@@ -16,7 +16,7 @@ HANDSHAKE_WITHIN_S = 10.0
 log = logging.getLogger("front")
 
 
-class Certificate:
+class PortCertificate:
     """Two PEM files: the chain, and the key to it."""
 
     def __init__(self, cert: str, key: str, *, clock: Callable[[], float] = time.monotonic) -> None:

@@ -117,6 +117,11 @@ class Person:
         """From now on no websocket to this path can be opened; None: all can."""
         await self.page.evaluate("(path) => { window.pathAway = path; }", path)
 
+    async def opened_peers(self) -> int:
+        """How many peer connections the page has ever opened."""
+        opened: int = await self.page.evaluate("openedPeers.length")
+        return opened
+
     async def closed_peers(self) -> int:
         """How many peer connections of the page were closed."""
         closed: int = await self.page.evaluate('openedPeers.filter((each) => each.connectionState === "closed").length')

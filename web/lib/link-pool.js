@@ -23,6 +23,7 @@ const PASSED_ON = [
   "refused",
   "publish-lost",
   "away",
+  "silent",
   "unsubscribed",
 ];
 
@@ -152,6 +153,10 @@ export class LinkPool extends Emitter {
       entry.link.close();
       this.#over(entry, reason);
     }
+  }
+
+  networkChanged() {
+    for (const { link } of this.#links.values()) link.networkChanged();
   }
 
   close() {

@@ -130,7 +130,7 @@ def test_a_certificate_that_kubernetes_swaps_behind_a_link_is_noticed(
         (tmp_path / folder).mkdir()
         write_certificate(tmp_path / folder, folder)
     (tmp_path / "data").symlink_to("one")
-    held = tls.Certificate(str(tmp_path / "data" / "cert.pem"), str(tmp_path / "data" / "key.pem"))
+    held = tls.PortCertificate(str(tmp_path / "data" / "cert.pem"), str(tmp_path / "data" / "key.pem"))
     first = held.context()
     assert held.context() is first
     (tmp_path / "next").symlink_to("two")
