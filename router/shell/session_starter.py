@@ -59,23 +59,25 @@ class SessionStarter:
     async def begin(self, wire: WireConnection, message: Join | Resume) -> Session | None:
         """The session that a first message begins or continues. Raises `BadToken`.
 
-        A player that comes with a crowd waits for its turn here, where waiting is no failure, and not at the store.
+        A player that comes with a crowd waits for its turn here, where waiting is no failure, and not at the store. Its
+        token is looked at before, so that it does not lose its seat meanwhile.
         """
-        async with self._turns:
-            if not wire.alive:
-                return None  # it gave up waiting
-            if isinstance(message, Join):
-                return await self._join(wire, message)
-            return await self._resume(wire, message)
-
-    async def _join(self, wire: WireConnection, message: Join) -> Session | None:
-        """The session, or None when this identity joins too often and the websocket is being closed."""
-        state = self._state
-        grants = verify(PlayerClaims, message.token, secret=state.config.secret, now_at=state.wall())
-        if not self._pace.take(grants.room, grants.identity, now=state.mono()):
+        secret, now_at = self._state.config.secret, self._state.wall()
+        if isinstance(message, Resume):
+            claims = verify(ResumeClaims, message.resume_token, secret=secret, now_at=now_at)
+            wire.let_in()
+            async with self._turns:
+                return await self._resume(wire, message, claims) if wire.alive else None
+        grants = verify(PlayerClaims, message.token, secret=secret, now_at=now_at)
+        if not self._pace.take(grants.room, grants.identity, now=self._state.mono()):
             self._too_often(wire)
             return None
         wire.let_in()
+        async with self._turns:
+            return await self._join(wire, message, grants) if wire.alive else None  # it may have given up waiting
+
+    async def _join(self, wire: WireConnection, message: Join, grants: PlayerClaims) -> Session:
+        state = self._state
         claims = ResumeClaims(
             player=secrets.token_urlsafe(9),
             room=grants.room,
@@ -117,11 +119,9 @@ class SessionStarter:
         wire.put(ws_frame(Failed(code=Refusal.TOO_MANY, message=sentence, retry_after_s=60 / bound)))
         wire.end(CloseCode.TOO_FAST, "too many joins")
 
-    async def _resume(self, wire: WireConnection, message: Resume) -> Session | None:
+    async def _resume(self, wire: WireConnection, message: Resume, claims: ResumeClaims) -> Session | None:
         """The session, or None when it can't continue here and the websocket is being closed."""
         state = self._state
-        claims = verify(ResumeClaims, message.resume_token, secret=state.config.secret, now_at=state.wall())
-        wire.let_in()
         if state.rooms.has_ended(claims.player):
             self._not_resumable(wire)
             return None

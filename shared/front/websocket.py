@@ -21,8 +21,10 @@ from shared.host.files import file_shares
 from shared.messages.codes import CloseCode
 
 WAITING = 500
-"""Connections that have shown no token yet. Each has 5 s for it, and takes a fifth of one over a slow network: enough
-for two thousand joins a second."""
+"""Connections that may have shown no token yet, at least. Each has 5 s for it, and takes a fifth of one over a slow
+network: enough for two thousand joins a second."""
+WAITING_SHARE = 0.1
+"""Of all that a port may have, when that is more: another router's players come within seconds when it dies."""
 WAITING_AN_ADDRESS = 200
 """Of one address: an office of a thousand people who come back within the 3 s over which a router sends them away."""
 MAX_FORWARDED_LINES = 4
@@ -43,21 +45,22 @@ class WebsocketFront:
         """`most`: connections with a token, those of other servers included. `hosts`: whose pages may connect, besides
         those of the host that was asked and the origins that are listed; None: all may where none is listed."""
         shares = file_shares()
+        waiting = max(WAITING, int(most * WAITING_SHARE))
         self._connection = connection
         self._listed = settings.allowed_origins
         self._hosts = hosts
         self._keeper = Doorkeeper(
             "players",
             SeatBounds(
-                most=min(most + WAITING, shares.players),
+                most=min(most + waiting, shares.players),
                 per_address=settings.max_per_address,
-                waiting=WAITING,
+                waiting=waiting,
                 waiting_per_address=min(WAITING_AN_ADDRESS, settings.max_per_address),
                 narrow=shares.narrow,
             ),
             settings,
             metrics,
-            hint=shares.hint(most + WAITING > shares.players),
+            hint=shares.hint(most + waiting > shares.players),
             goodbye=_goodbye,
         )
 

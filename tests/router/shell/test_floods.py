@@ -7,6 +7,7 @@ import random
 import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import pytest
@@ -14,6 +15,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
 from router.shell.router import Router
+from router.shell.session_starter import SessionStarter
 from shared.front import seats as seats_module
 from shared.front import websocket
 from shared.front.settings import FrontSettings
@@ -146,4 +148,31 @@ async def test_players_come_over_tls_and_silent_connections_are_bounded_before_t
     await peer.close()
     for sock in idle:
         sock.close()
+    await router.stop()
+
+
+async def test_a_crowd_that_has_shown_its_tokens_waits_for_its_turn_and_keeps_its_seats(
+    store: FakeStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The store is slow: more than wait at it wait for it."""
+    gate, ready = asyncio.Event(), SessionStarter._enter
+
+    async def slow(self: SessionStarter, *args: Any) -> Any:
+        await gate.wait()
+        return await ready(self, *args)
+
+    monkeypatch.setattr(SessionStarter, "_enter", slow)
+    monkeypatch.setattr(websocket, "WAITING_AN_ADDRESS", 8)
+    monkeypatch.setattr(seats_module, "SETTLED_S", 0.0)
+    router = Router(config(front=NO_PROXY, max_players=100), store, rng=random.Random(1))
+    await router.start()
+    crowd = []
+    for number in range(28):
+        crowd.append(await Player.open(router.state.announced_ws))
+        await crowd[-1].say(player.Join(token=player_token(f"room-{number % 3}", f"p{number}")))
+    assert refused(router, "address-waiting") == 0
+    gate.set()
+    for each in crowd:
+        await each.hears(player.Welcome)
+        await each.close()
     await router.stop()
