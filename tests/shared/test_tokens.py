@@ -67,6 +67,8 @@ def test_a_token_ends_at_its_time() -> None:
     token = make(ttl_s=60)
     assert verify(PlayerClaims, token, secret=SECRET, now_at=NOW + 59).room == "r"
     assert reason(token, now_at=NOW + 60) == "expired"
+    with pytest.raises(BadToken, match="150 s ago by the clock of this host"):
+        verify(PlayerClaims, token, secret=SECRET, now_at=NOW + 210)
 
 
 @pytest.mark.parametrize("claims", ALL[1:], ids=lambda claims: type(claims).__name__)

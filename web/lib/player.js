@@ -45,6 +45,7 @@ export class Player extends Emitter {
   #told = false;
   #lastMove = null;
   #timings = {};
+  #iceServers = []; // the newest that the router gave; their credentials end
 
   /**
    * @param {object} options
@@ -52,14 +53,25 @@ export class Player extends Emitter {
    * @param {string | (() => Promise<string>)} options.token from the app
    * @param {(facts: import("./rule.js").Facts) => import("./rule.js").Decision} [options.rule] is it safe to move?
    * @param {object} [options.presence] `at_desk`, `in_ambient_meeting`, `in_conversation`
+   * @param {boolean} [options.relayOnly] send all media through the fleet's TURN servers, so that it sees no address of ours
    * @param {() => number} [options.rng]
    */
-  constructor({ routers, token, rule = deskRule, presence = {}, rng = Math.random, shuffle = true }) {
+  constructor({
+    routers,
+    token,
+    rule = deskRule,
+    presence = {},
+    relayOnly = false,
+    rng = Math.random,
+    shuffle = true,
+  }) {
     super();
     this.#mover = new Mover({ rng, newId: () => randomId(8), rule, presence });
     const facts = () => this.#resumeFacts();
     this.#router = new RouterConnection({ routers, token, facts, rng, shuffle });
-    this.#pool = new LinkPool({ requestAccess: (sfu) => this.#requestAccess(sfu), rng });
+    const iceTransportPolicy = relayOnly ? "relay" : "all";
+    const ice = () => ({ iceServers: this.#iceServers, iceTransportPolicy });
+    this.#pool = new LinkPool({ requestAccess: (sfu) => this.#requestAccess(sfu), rng, ice });
     this.#listen();
   }
 
@@ -142,6 +154,12 @@ export class Player extends Emitter {
     this.#router.retryNow();
   }
 
+  /** The device is on another network: do not wait for websockets and media to notice. What flows goes on. */
+  networkChanged() {
+    this.#router.check();
+    this.#pool.networkChanged();
+  }
+
   /** End everything. */
   close() {
     clearTimeout(this.#timer);
@@ -207,6 +225,7 @@ export class Player extends Emitter {
     this.#pool.on("refused", (detail) => this.#refusedBySfu(detail));
     this.#pool.on("publish-lost", ({ link, reason }) => this.#move({ type: "link-lost", link, reason }));
     this.#pool.on("away", ({ link, reason }) => this.#move({ type: "link-lost", link, reason, cut: false }));
+    this.#pool.on("silent", () => this.#router.check());
     this.#pool.on("unsubscribed", ({ key }) => this.#display.lost(key));
     this.#pool.on("lost", ({ key, link, reason }) => {
       this.#display.lost(key);
@@ -227,7 +246,7 @@ export class Player extends Emitter {
     this.#move(message.resumed ? { type: "router-back" } : { type: "joined", assigned: message.assignment !== null });
     for (const notice of message.cordoned) this.#fromRouter["cordoned-sfu"](notice);
     // The assignment first: the link to the home serves for subscribing too, and no visit is asked for.
-    if (message.assignment) this.#move({ ...message.assignment, request: "", type: "assigned" });
+    if (message.assignment) this.#fromRouter["assigned-sfu"]({ ...message.assignment, request: "" });
     if (message.can_subscribe) this.#display.snapshot(message.snapshot.publications);
     this.#changed();
   }
@@ -239,8 +258,12 @@ export class Player extends Emitter {
   }
 
   #fromRouter = {
-    "assigned-sfu": (message) => this.#move({ ...message, type: "assigned" }),
+    "assigned-sfu": (message) => {
+      this.#iceServers = message.ice_servers ?? [];
+      this.#move({ ...message, type: "assigned" });
+    },
     "sfu-access": (message) => {
+      this.#iceServers = message.ice_servers ?? [];
       this.#pool.granted(message);
       this.#reconcile();
     },
@@ -262,7 +285,8 @@ export class Player extends Emitter {
     "uncordoned-sfu": (message) => this.#move({ ...message, type: "uncordoned" }),
     "sfu-gone": ({ sfu, reason }) => {
       this.#move({ type: "sfu-gone", sfu, reason });
-      this.#pool.drop(sfu, reason || "gone");
+      // What a router has lost may live on for us; its own connections tell when their media ends.
+      if (reason !== "lost") this.#pool.drop(sfu, reason || "gone");
     },
     error: ({ code, message, request, retry_after_s }) => {
       if (request && this.#pool.refused(request)) return;
