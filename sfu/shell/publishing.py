@@ -14,6 +14,7 @@ from shared.errors import Refused
 from shared.messages.codes import Refusal
 from shared.messages.media import PublicationEnded, PublishAnswer, PublishOffer
 from shared.messages.player import Failed
+from shared.rtc import h264
 from shared.rtc.sdp import parse, write
 
 
@@ -161,6 +162,7 @@ def producer_spec(track: PublishedLine, *, producer: int, peer: int, cap_bps: in
         ssrcs=tuple(EncodingSsrc(ssrc=ssrc, rtx_ssrc=rtx_ssrc) for ssrc, rtx_ssrc in track.ssrcs),
         remb_bps=cap_bps,
         nack=track.nack,
+        parameter_sets=h264.described_sets(track.format.parameter_sets),
     )
 
 
