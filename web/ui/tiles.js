@@ -30,10 +30,11 @@ export class Tiles {
       root.remove();
       this.#tiles.delete(player);
     }
-    for (const { player, name, identity, sfu } of players) {
+    for (const record of players) {
+      const { player, name, identity, sfu } = record;
       const tile = this.#tile(player);
       const isSelf = player === self;
-      tile.name.textContent = (name || identity) + (isSelf ? " (you)" : "");
+      tile.name.textContent = captionOf(record, { isSelf });
       tile.initials.textContent = (name || identity).slice(0, 2).toUpperCase();
       tile.root.setAttribute("aria-label", name || identity);
       const from = isSelf ? move.home : carrier(publications, player);
@@ -60,6 +61,10 @@ export class Tiles {
     return tile;
   }
 }
+
+/** Whose tile it is, and whether the person seems to be gone. */
+export const captionOf = ({ name, identity, lost }, { isSelf }) =>
+  (name || identity) + (isSelf ? " (you)" : "") + (lost ? " – connection lost" : "");
 
 const mediaOf = (publications, player) => {
   const own = publications.filter((publication) => publication.player === player);
