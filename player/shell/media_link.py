@@ -34,7 +34,7 @@ class MediaLinkOwner(Protocol):
         """The SFU let us in; `carrying`: with the right to carry our publications. A visitor may get it later."""
 
     def link_connected(self, link: MediaLink) -> None:
-        """The publish connection is up, whether or not we send anything."""
+        """The publish connection is up, whether or not we send anything; with nothing to publish, the other one."""
 
     def link_refused(self, link: MediaLink, number: int, code: str) -> None:
         """A visitor did not get that right, and stays a visitor."""
@@ -178,6 +178,16 @@ class MediaLink:
         return [transport for transport in (self._up, self._down) if transport is not None]
 
     @property
+    def publish_transport(self) -> MediaTransport | None:
+        """The publish connection; None before there is one."""
+        return self._up
+
+    @property
+    def subscribe_transport(self) -> MediaTransport | None:
+        """The subscribe connection; None before the SFU has offered anything."""
+        return self._down
+
+    @property
     def repaired(self) -> int:
         """Lost packets that retransmissions brought."""
         return self._receiver.repaired if self._receiver is not None else 0
@@ -303,7 +313,8 @@ class MediaLink:
             self._spawn(self._connect_down(self._down, session_sdp.far_end(offer)))
 
     async def _connect_down(self, transport: MediaTransport, far: session_sdp.FarEnd) -> None:
-        await self._connect(transport, far)
+        if await self._connect(transport, far) and self._up is None and self.number is not None:
+            self._owner.link_connected(self)
 
     async def _connect(self, transport: MediaTransport, far: session_sdp.FarEnd) -> bool:
         try:

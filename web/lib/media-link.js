@@ -6,12 +6,14 @@
  * closes none; what was being negotiated is said again. Without media it is tried once more, at once.
  *
  * Events:  "entered" {}                  the SFU let us in, or replaced our grants
- *          "connected" {}                the publish connection is up, whether or not packets flow
+ *          "connected" {}                the publish connection is up, whether or not packets flow; with nothing to publish
+ *                                        here, the subscribe connection
  *          "flowing" {publication, generation}
  *          "consumers" {publication, count}
  *          "track" / "track-gone"        see subscriber.js
  *          "ended" {publication}         a publication is no longer on this SFU
  *          "please-move" {withinMs, incarnation, revision}
+ *          "media" {}                    the state of one of the connections has changed; see `media`
  *          "publish-lost" {reason}       the publish connection broke; what is subscribed goes on
  *          "unsubscribed" {}             the subscribe connection broke and is opened again; its tracks are gone
  *          "away" {reason}               the websocket is away for long: look for another SFU while the media goes on
@@ -22,6 +24,7 @@
 
 import { Emitter } from "./emitter.js";
 import { Backoff } from "./jitter.js";
+import { placesOf } from "./media-watch.js";
 import { Close, read, REFUSALS, write } from "./protocol.js";
 import { Publisher } from "./publisher.js";
 import { Subscriber } from "./subscriber.js";
@@ -202,6 +205,18 @@ export class MediaLink extends Emitter {
     this.#subscriber?.close();
   }
 
+  /** Has the SFU let us in, the states of both connections (null for one that there is not), where their media goes. */
+  get media() {
+    const [publish, subscribe] = [this.#publisher?.pc, this.#subscriber?.pc];
+    const said = (publish ?? subscribe)?.remoteDescription ?? subscribe?.remoteDescription;
+    return {
+      isInside: this.#mayReturn,
+      publishes: publish?.connectionState ?? null,
+      subscribes: subscribe?.connectionState ?? null,
+      where: placesOf(said?.sdp),
+    };
+  }
+
   /** @returns {Promise<RTCStatsReport[]>} of both connections */
   async stats() {
     const connections = [this.#publisher?.pc, this.#subscriber?.pc].filter(Boolean);
@@ -221,7 +236,8 @@ export class MediaLink extends Emitter {
     if (!this.#subscriber) {
       this.#subscriber = new Subscriber({ send: (type, fields) => this.#send(type, fields) });
       for (const name of ["track", "track-gone"]) this.#subscriber.on(name, (detail) => this.emit(name, detail));
-      this.#watch(this.#subscriber.pc, "subscribing", (reason) => this.#lose(reason));
+      const connected = () => this.#publisher || this.emit("connected", {});
+      this.#watch(this.#subscriber.pc, "subscribing", (reason) => this.#lose(reason), connected);
     }
     return this.#subscriber;
   }
@@ -230,8 +246,9 @@ export class MediaLink extends Emitter {
     pc.onconnectionstatechange = () => {
       this.#cancel(what);
       if (pc.connectionState === "connected") connected();
-      if (pc.connectionState === "failed") lost(`${what} failed`);
-      if (pc.connectionState === "disconnected") this.#after(what, SILENCE_MS, () => lost(`${what} fell silent`));
+      if (pc.connectionState === "failed") lost("ice-timeout");
+      if (pc.connectionState === "disconnected") this.#after(what, SILENCE_MS, () => lost("ice-silent"));
+      this.emit("media", {});
     };
   }
 

@@ -18,18 +18,23 @@
  *          "switched" {publication, player, kind, from, to, cut, gapMs, overlapMs}   another player's copy was switched;
  *                                  `cut` when the old one had ended before, else both delivered for about `overlapMs`
  *          "trouble" {code, message, publication}                      for people; the player overcomes it, save codec-refused
+ *          "no-media" {missing, forMs, tried: [{sfu, where, reason}]}   `missing` (`send`, `receive`) does not get through
+ *          "media" {}               what was missing gets through again
  *          "over"  {code, advice}   the session has ended and will not come back
  */
 
 import { Display } from "./display.js";
 import { Emitter } from "./emitter.js";
 import { LinkPool } from "./link-pool.js";
+import { MediaWatch, needsOf } from "./media-watch.js";
 import { Mover } from "./mover.js";
 import { presenceOf, randomId } from "./protocol.js";
 import { RouterConnection } from "./router-connection.js";
 import { deskRule } from "./rule.js";
 
 const MOVE = "move";
+/** How often it is looked whether media gets through [ms]. */
+const LOOK_MS = 1000;
 
 export class Player extends Emitter {
   #router;
@@ -41,6 +46,9 @@ export class Player extends Emitter {
   #players = new Map();
   #session = null; // the last `welcome`
   #connection = { status: "idle", url: null, retryInMs: null, detail: "" };
+  #media = new MediaWatch();
+  #undecodable = new Set(); // publications that an SFU refused us, for we can't decode them
+  #looking = null;
   #timer = null;
   #told = false;
   #lastMove = null;
@@ -67,6 +75,7 @@ export class Player extends Emitter {
   async join() {
     const over = this.#router.once("over").then(({ advice }) => Promise.reject(new Error(advice)));
     const welcome = this.#router.once("welcome");
+    this.#looking = setInterval(() => this.#look(), LOOK_MS);
     this.#router.connect();
     await Promise.race([welcome, over]);
     over.catch(() => {}); // later ends are told by the event
@@ -144,7 +153,7 @@ export class Player extends Emitter {
 
   /** End everything. */
   close() {
-    clearTimeout(this.#timer);
+    this.#stopTimers();
     this.#router.close();
     this.#pool.close();
     this.#display.close();
@@ -166,6 +175,7 @@ export class Player extends Emitter {
       move: { ...move, retryInMs: inMs(retryAt) },
       cordon: cordon && { ...cordon, asksInMs: inMs(cordon.asksAt), endsInMs: inMs(cordon.endsAt) },
       links: this.#pool.sfus(),
+      media: this.#media.state(now),
       players: [...this.#players.values()],
       publications: this.#display.list(),
       published: [...this.#announced.values()],
@@ -201,18 +211,24 @@ export class Player extends Emitter {
     for (const type of ["entered", "connected", "flowing", "consumers", "please-move"]) {
       this.#pool.on(type, (detail) => this.#move({ ...detail, type }));
     }
+    this.#pool.on("media", () => this.#look());
     this.#pool.on("track", (detail) => this.#display.trackArrived(detail));
     this.#pool.on("track-gone", (detail) => this.#display.trackGone(detail));
     this.#pool.on("ended", (detail) => this.#display.ended(detail));
     this.#pool.on("refused", (detail) => this.#refusedBySfu(detail));
-    this.#pool.on("publish-lost", ({ link, reason }) => this.#move({ type: "link-lost", link, reason }));
+    this.#pool.on("publish-lost", ({ sfu, link, reason }) => {
+      this.#media.tried({ sfu, reason });
+      this.#move({ type: "link-lost", link, reason });
+    });
     this.#pool.on("away", ({ link, reason }) => this.#move({ type: "link-lost", link, reason, cut: false }));
     this.#pool.on("unsubscribed", ({ key }) => this.#display.lost(key));
-    this.#pool.on("lost", ({ key, link, reason }) => {
+    this.#pool.on("lost", ({ sfu, key, link, reason }) => {
+      this.#media.tried({ sfu, reason });
       this.#display.lost(key);
       this.#move({ type: "link-lost", link, reason });
     });
     this.#display.on("changed", () => this.#reconcile());
+    this.#display.on("ended", ({ publication }) => this.#undecodable.delete(publication));
     for (const name of ["copy", "track", "ended", "switched"]) {
       this.#display.on(name, (detail) => this.emit(name, detail));
     }
@@ -229,6 +245,7 @@ export class Player extends Emitter {
     // The assignment first: the link to the home serves for subscribing too, and no visit is asked for.
     if (message.assignment) this.#move({ ...message.assignment, request: "", type: "assigned" });
     if (message.can_subscribe) this.#display.snapshot(message.snapshot.publications);
+    if (this.#media.missing.length) this.#tellMedia();
     this.#changed();
   }
 
@@ -273,6 +290,7 @@ export class Player extends Emitter {
   };
 
   #refusedBySfu({ sfu, link, code, message, publication = "" }) {
+    if (code === "codec-refused" && publication) this.#undecodable.add(publication);
     this.emit("trouble", { code, message: message || `${sfu} refused: ${code}`, publication });
     // A publication that we can't decode here, we can decode nowhere: no reason to stay away from this SFU.
     if (!publication && this.#mover.isTarget(link)) this.#move({ type: "link-lost", link, reason: code });
@@ -280,8 +298,13 @@ export class Player extends Emitter {
 
   #end(detail) {
     this.#pool.close();
-    clearTimeout(this.#timer);
+    this.#stopTimers();
     this.emit("over", detail);
+  }
+
+  #stopTimers() {
+    clearTimeout(this.#timer);
+    clearInterval(this.#looking);
   }
 
   // --- moving ---
@@ -319,7 +342,10 @@ export class Player extends Emitter {
       if (effect.leave) this.#display.openWindow(MOVE);
       this.emit("move-began", effect);
     },
-    "move-failed": (effect) => this.emit("move-failed", effect),
+    "move-failed": (effect) => {
+      if (effect.sfu) this.#media.tried(effect);
+      this.emit("move-failed", effect);
+    },
     "move-cancelled": (effect) => {
       this.#display.closeWindow(MOVE);
       this.emit("move-cancelled", effect);
@@ -335,6 +361,26 @@ export class Player extends Emitter {
   #moved(effect) {
     this.#lastMove = { ...effect, ...this.#display.closeWindow(MOVE), steps: this.#mover.state().steps };
     return this.#lastMove;
+  }
+
+  // --- does media get through? ---
+
+  #look() {
+    if (!this.#session) return;
+    const links = this.#pool.media();
+    const sends = this.#sources.size > 0 && this.#session.can_publish;
+    const shown = this.#display.list().filter(({ publication }) => !this.#undecodable.has(publication));
+    const needs = needsOf({ sends, shown, links });
+    if (needs.unmet.size) for (const { sfu, where } of links) if (where) this.#media.tried({ sfu, where });
+    if (this.#media.look(needs, { now: performance.now() })) this.#tellMedia();
+    this.#changed();
+  }
+
+  #tellMedia() {
+    const { missing, forMs, tried } = this.#media.state(performance.now());
+    this.#router.send("media-state", { missing });
+    if (missing.length) this.emit("no-media", { missing, forMs, tried });
+    else this.emit("media", {});
   }
 
   // --- keeping it all together ---

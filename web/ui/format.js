@@ -24,6 +24,9 @@ export function amount(value, unit = "", digits = 0) {
   return value === null || value === undefined ? "–" : `${value.toFixed(digits)}${unit}`;
 }
 
+/** Text from others within a sentence: its direction of writing stays its own (first strong isolate, pop). */
+export const isolated = (text) => `\u2068${text}\u2069`;
+
 /** A hue for an id, the same on every page; SFUs named by number get hues far apart. */
 export function hueOf(id) {
   const number = Number(/(\d+)$/.exec(id)?.[1] ?? NaN);

@@ -1,7 +1,7 @@
 /** What the page says about our own connection: the notice, the move step by step, gaps, presence, trouble. */
 
 import { badge, countdown, make, milliseconds, seconds } from "./format.js";
-import { reasonText } from "./words.js";
+import { noMediaText, reasonText } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
 const CONNECTION = {
@@ -24,11 +24,22 @@ export function renderPanel(state) {
   $("sound").hidden = !state.soundBlocked;
 }
 
-function renderConnection({ connection, router, move, links, cordon, room }) {
+/** The connection in two words, and their colour: no one is connected whose media does not get through. */
+export function connectionText({ connection, media, room }) {
   const [text, tone] = CONNECTION[connection.status];
   const isResuming = connection.status === "waiting" || (connection.status === "connecting" && room);
-  setText($("connection"), isResuming ? "Resuming… media goes on" : text);
+  if (connection.status !== "over" && media.missing.length) return ["No media", "bad"];
+  if (isResuming) return [media.isConnecting ? "Reconnecting…" : "Resuming… media goes on", "warn"];
+  return connection.status === "open" && media.isConnecting ? ["Connecting media…", "warn"] : [text, tone];
+}
+
+function renderConnection(state) {
+  const { connection, router, move, links, cordon, media } = state;
+  const [text, tone] = connectionText(state);
+  setText($("connection"), text);
   $("connection").dataset.tone = tone;
+  setText($("no-media"), connection.status === "over" ? "" : noMediaText(media));
+  $("no-media").hidden = !$("no-media").textContent;
   $("connection").title = connection.detail ?? "";
   setText($("router"), router || "–");
   const home = move.home ? [badge(move.home, { cordoned: cordon !== null })] : ["–"];

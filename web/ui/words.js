@@ -18,6 +18,9 @@ const SENTENCES = {
   "router-silent": "the router did not answer",
   "no-answer": "the SFU did not answer",
   "no-media": "media did not get through",
+  "ice-timeout": "nothing answers there",
+  "ice-silent": "it has fallen silent",
+  closed: "the connection broke",
   "no-sfu": "there is no SFU to move to",
   cordoned: "the SFU was cordoned meanwhile",
   uncordoned: "the cordon was taken back",
@@ -26,3 +29,19 @@ const SENTENCES = {
 
 /** What a reason means, for people. */
 export const reasonText = (word) => SENTENCES[word] ?? word;
+
+const NOT_THROUGH = {
+  send: "The others can’t hear or see you: your sound and picture do not get through.",
+  receive: "You can’t hear or see all the others: their sound and picture do not get through.",
+  both: "Sound and picture do not get through: you and the others can’t hear or see each other.",
+};
+
+/** What a player without media is told: what does not work, what was tried, what may help. Empty while nothing is missing. */
+export function noMediaText({ missing, tried }) {
+  if (!missing.length) return "";
+  const places = tried.map(({ sfu, where, reason }) => `${sfu}${where ? ` at ${where}` : ""}${reason ? ` (${reasonText(reason)})` : ""}`);
+  const said = [NOT_THROUGH[missing.length > 1 ? "both" : missing[0]]];
+  if (places.length) said.push(`Tried: ${places.join("; ")}.`);
+  said.push("A firewall or VPN may block it. This page goes on trying; another network may work.");
+  return said.join(" ");
+}

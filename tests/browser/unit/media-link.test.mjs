@@ -207,7 +207,7 @@ test("a publish connection that fails ends the publishing and nothing else", asy
   await settle();
   table.connections[0].become("failed");
   assert.deepEqual(table.last.sent.at(-1), { type: "stop-publishing", publications: ["cam"] });
-  assert.deepEqual(table.heard.at(-1), ["publish-lost", "publishing failed"]);
+  assert.deepEqual(table.heard.at(-1), ["publish-lost", "ice-timeout"]);
   assert.equal(table.last.readyState, 1);
 });
 
