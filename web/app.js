@@ -1,6 +1,7 @@
 /**
  * The room page. Query parameters: `room`, `name`, `identity`, `token`, `pattern=1` or `media=camera|pattern|none`,
- * `autojoin=1`, `router=ws://…` (asked first; may be given more than once). `window.sluice` is the Player.
+ * `autojoin=1`, `router=ws://…` (asked first; may be given more than once), `relay=1` (media through the fleet's TURN
+ * servers only). `window.sluice` is the Player.
  */
 
 import { Player } from "./lib/index.js";
@@ -27,7 +28,7 @@ class Call {
 
   constructor({ routers, token, media }) {
     this.media = media;
-    this.player = new Player({ routers, token, shuffle: false });
+    this.player = new Player({ routers, token, shuffle: false, relayOnly: query.get("relay") === "1" });
     this.tiles = new Tiles($("grid"));
     this.player.on("state", (state) => this.render(state));
     this.player.on("copy", ({ player, element, kind }) => kind === "video" && this.tiles.mount(player, element));
@@ -192,7 +193,7 @@ $("sound").addEventListener("click", () => call?.player.resumeSound());
 for (const input of document.querySelectorAll("[data-presence]")) {
   input.addEventListener("change", () => call?.player.setPresence({ [input.dataset.presence]: input.checked }));
 }
-addEventListener("online", () => call?.player.retryNow());
+addEventListener("online", () => call?.player.networkChanged());
 addEventListener("pagehide", () => call?.player.close());
 
 fillForm();

@@ -133,7 +133,14 @@ class Requests:
             self._refuse(wire, bounds.Rejection(refused or Refusal.UNKNOWN_SFU), request)
             return
         token = self._placing.sfu_token(message.sfu, session.claims, publish=False)
-        wire.put(ws_frame(SfuAccess(sfu=message.sfu, address=state.address, token=token, request=request)))
+        access = SfuAccess(
+            sfu=message.sfu,
+            address=state.address,
+            token=token,
+            request=request,
+            ice_servers=self._placing.ice_servers(session.claims),
+        )
+        wire.put(ws_frame(access))
 
     async def _publish(self, session: Session, room: Room, wire: WireConnection, message: Publish) -> None:
         known_sfu = message.sfu in self._state.directory or message.sfu in room.sfus

@@ -21,6 +21,9 @@ sends indications, which are not signed (RFC 8445 section 11): only its media an
 FIRST_CHECK_S = 30.0
 """A peer that has never been heard is given up after this; its answer may still be on its way."""
 
+MAX_UFRAGS = 3
+"""Of one peer: the one in use and the two newest, for restarts that overlap. A peer may restart at any time."""
+
 _ICE_CHARS = string.ascii_letters + string.digits
 
 
@@ -82,6 +85,8 @@ class IceLite:
             self._remotes[peer] = _Remote([credentials.ufrag], now + FIRST_CHECK_S)
         else:
             remote.ufrags.append(credentials.ufrag)
+            while len(remote.ufrags) > MAX_UFRAGS:
+                del self._by_ufrag[remote.ufrags.pop(1)]  # the first is in use
 
     def forget(self, peer: int) -> None:
         """The peer is closed; its checks are not answered any more."""

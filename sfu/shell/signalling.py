@@ -28,6 +28,7 @@ from shared.messages.media import (
     LeaveSfu,
     PublishOffer,
     RequestKeyframe,
+    RestartIce,
     StopPublishing,
     Subscribe,
     SubscribeAnswer,
@@ -236,6 +237,8 @@ class Signalling:
                     hub.subscriptions.want(player, message, now=now)
                 case SubscribeAnswer():
                     hub.subscriptions.answer(player, message, now=now)
+                case RestartIce():
+                    hub.subscriptions.restart(player, now=now)
                 case StopPublishing():
                     hub.publishing.stop(player, message.publications, now=now)
                 case RequestKeyframe():

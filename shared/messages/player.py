@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from shared.messages.base import Message, Reader
 from shared.records import Int, PlayerRecord, Presence, PublicationRecord
 
@@ -134,6 +136,15 @@ ToRouter = (
 # --- router -> player ---
 
 
+class IceServer(msgspec.Struct, frozen=True, kw_only=True):
+    """What a browser's `RTCPeerConnection` takes as one of its `iceServers`."""
+
+    urls: tuple[str, ...]
+    username: str = ""
+    credential: str = ""
+    """Opens a relay for a limited time; ask for no new connection with one that is older than its link."""
+
+
 class AssignedSfu(Message, frozen=True, kw_only=True):
     """Where the player is to publish from now on. Sent within `welcome` and in answer to `request-sfu`."""
 
@@ -144,6 +155,8 @@ class AssignedSfu(Message, frozen=True, kw_only=True):
     incarnation: Int = 0
     revision: Int = 0
     request: str = ""
+    ice_servers: tuple[IceServer, ...] = ()
+    """For the peer connections of this link; empty: the fleet has none."""
 
 
 class RoomSnapshot(Message, frozen=True, kw_only=True):
@@ -203,6 +216,8 @@ class SfuAccess(Message, frozen=True, kw_only=True):
     address: str
     token: str
     request: str = ""
+    ice_servers: tuple[IceServer, ...] = ()
+    """As in `assigned-sfu`."""
 
 
 class RoomUpdate(Message, frozen=True, kw_only=True):

@@ -43,11 +43,13 @@ export class LinkPool extends Emitter {
    * @param {(sfu: string) => string | null} options.requestAccess asks the router; the id of the request, or null when
    *   there is no router just now
    * @param {() => number} options.rng
+   * @param {() => RTCConfiguration} [options.ice]
    */
-  constructor({ requestAccess, rng, makeLink = (options) => new MediaLink(options) }) {
+  constructor({ requestAccess, rng, ice, makeLink = (options) => new MediaLink(options) }) {
     super();
     this.requestAccess = requestAccess;
     this.rng = rng;
+    this.ice = ice;
     this.makeLink = makeLink;
   }
 
@@ -158,6 +160,10 @@ export class LinkPool extends Emitter {
     }
   }
 
+  networkChanged() {
+    for (const { link } of this.#links.values()) link.networkChanged();
+  }
+
   close() {
     for (const { timer } of this.#visits.values()) clearTimeout(timer);
     this.#visits.clear();
@@ -166,7 +172,7 @@ export class LinkPool extends Emitter {
   }
 
   #open({ sfu, address, token, number }) {
-    const link = this.makeLink({ sfu, address, token, rng: this.rng });
+    const link = this.makeLink({ sfu, address, token, ice: this.ice, rng: this.rng });
     const entry = { key: sfu, link, number };
     this.#links.set(sfu, entry);
     for (const name of PASSED_ON) link.on(name, (detail) => this.emit(name, { ...about(entry), ...detail }));

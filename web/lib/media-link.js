@@ -3,7 +3,8 @@
  *
  * What is asked for before the SFU has let us in is sent right behind `enter`, which saves a round trip. A websocket
  * that breaks says nothing about the media: while a peer connection lives, the link enters again with full jitter and
- * closes none; what was being negotiated is said again. Without media it is tried once more, at once.
+ * closes none; what was being negotiated is said again. Without media it is tried once more, at once. A peer connection
+ * that falls silent restarts ICE: on another network it goes on as it was.
  *
  * Events:  "entered" {}                  the SFU let us in, or replaced our grants
  *          "connected" {}                the publish connection is up, whether or not packets flow; with nothing to publish
@@ -29,7 +30,8 @@ import { Close, read, REFUSALS, write } from "./protocol.js";
 import { Publisher } from "./publisher.js";
 import { Subscriber } from "./subscriber.js";
 
-/** A media connection that has heard nothing for this long after it became "disconnected" is dead [ms]. */
+/** A media connection that has heard nothing for this long after it became "disconnected" is dead [ms]; three times as
+ * long while the websocket is away, on which the SFU must hear of the restart of ICE. */
 export const SILENCE_MS = 4000;
 /** Keeps proxies from closing an idle websocket, and finds one that is dead [ms]. */
 export const PING_MS = 5000;
@@ -63,10 +65,19 @@ export class MediaLink extends Emitter {
   #unanswered = 0;
   #refusal = "";
 
-  /** @param {{sfu: string, address: string, token: string, rng?: () => number, WebSocketClass?: typeof WebSocket}} options */
-  constructor({ sfu, address, token, rng = Math.random, WebSocketClass = globalThis.WebSocket }) {
+  /**
+   * @param {object} options
+   * @param {string} options.sfu
+   * @param {string} options.address
+   * @param {string} options.token
+   * @param {() => RTCConfiguration} [options.ice] the servers of the time at which a connection is made, and the policy
+   * @param {() => number} [options.rng]
+   * @param {typeof WebSocket} [options.WebSocketClass]
+   */
+  constructor({ sfu, address, token, ice = () => ({}), rng = Math.random, WebSocketClass = globalThis.WebSocket }) {
     super();
-    Object.assign(this, { sfu, address, token, WebSocketClass });
+    const connection = () => new RTCPeerConnection({ bundlePolicy: "max-bundle", ...ice() });
+    Object.assign(this, { sfu, address, token, connection, WebSocketClass });
     this.backoff = new Backoff({ rng });
     this.#connect();
   }
@@ -225,31 +236,46 @@ export class MediaLink extends Emitter {
 
   #publishing() {
     if (!this.#publisher) {
-      this.#publisher = new Publisher({ send: (type, fields) => this.#send(type, fields) });
+      this.#publisher = new Publisher({ send: (type, fields) => this.#send(type, fields), connection: this.connection });
       const lost = (reason) => this.#publishingLost(reason);
-      this.#watch(this.#publisher.pc, "publishing", lost, () => this.emit("connected", {}));
+      const restart = () => this.#publisher?.restart().catch((error) => lost(`restart: ${error.message}`));
+      this.#watch(this.#publisher.pc, "publishing", { lost, restart, connected: () => this.emit("connected", {}) });
     }
     return this.#publisher;
   }
 
   #subscribing() {
     if (!this.#subscriber) {
-      this.#subscriber = new Subscriber({ send: (type, fields) => this.#send(type, fields) });
+      this.#subscriber = new Subscriber({ send: (type, fields) => this.#send(type, fields), connection: this.connection });
       for (const name of ["track", "track-gone"]) this.#subscriber.on(name, (detail) => this.emit(name, detail));
+      const restart = () => this.#send("restart-ice");
       const connected = () => this.#publisher || this.emit("connected", {});
-      this.#watch(this.#subscriber.pc, "subscribing", (reason) => this.#lose(reason), connected);
+      this.#watch(this.#subscriber.pc, "subscribing", { lost: (reason) => this.#lose(reason), restart, connected });
     }
     return this.#subscriber;
   }
 
-  #watch(pc, what, lost, connected = () => {}) {
+  #watch(pc, what, { lost, restart, connected = () => {} }) {
+    const wait = (again) => {
+      this.#after(what, SILENCE_MS, () => (this.isAway && again > 0 ? wait(again - 1) : lost("ice-silent")));
+    };
     pc.onconnectionstatechange = () => {
       this.#cancel(what);
       if (pc.connectionState === "connected") connected();
       if (pc.connectionState === "failed") lost("ice-timeout");
-      if (pc.connectionState === "disconnected") this.#after(what, SILENCE_MS, () => lost("ice-silent"));
       this.emit("media", {});
+      if (pc.connectionState !== "disconnected") return;
+      restart();
+      wait(2);
     };
+  }
+
+  /** The network is another one, says the browser: do not wait for connections to notice. */
+  networkChanged() {
+    if (this.#over || !this.#wasInside) return;
+    if (this.#socket) this.#giveUp(this.#socket);
+    this.#publisher?.restart().catch((error) => this.#publishingLost(`restart: ${error.message}`));
+    if (this.#subscriber) this.#send("restart-ice");
   }
 
   #publishingLost(reason) {

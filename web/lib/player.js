@@ -53,6 +53,7 @@ export class Player extends Emitter {
   #told = false;
   #lastMove = null;
   #timings = {};
+  #iceServers = []; // the newest that the router gave; their credentials end
 
   /**
    * @param {object} options
@@ -60,14 +61,25 @@ export class Player extends Emitter {
    * @param {string | (() => Promise<string>)} options.token from the app
    * @param {(facts: import("./rule.js").Facts) => import("./rule.js").Decision} [options.rule] is it safe to move?
    * @param {object} [options.presence] `at_desk`, `in_ambient_meeting`, `in_conversation`
+   * @param {boolean} [options.relayOnly] send all media through the fleet's TURN servers, so that it sees no address of ours
    * @param {() => number} [options.rng]
    */
-  constructor({ routers, token, rule = deskRule, presence = {}, rng = Math.random, shuffle = true }) {
+  constructor({
+    routers,
+    token,
+    rule = deskRule,
+    presence = {},
+    relayOnly = false,
+    rng = Math.random,
+    shuffle = true,
+  }) {
     super();
     this.#mover = new Mover({ rng, newId: () => randomId(8), rule, presence });
     const facts = () => this.#resumeFacts();
     this.#router = new RouterConnection({ routers, token, facts, rng, shuffle });
-    this.#pool = new LinkPool({ requestAccess: (sfu) => this.#requestAccess(sfu), rng });
+    const iceTransportPolicy = relayOnly ? "relay" : "all";
+    const ice = () => ({ iceServers: this.#iceServers, iceTransportPolicy });
+    this.#pool = new LinkPool({ requestAccess: (sfu) => this.#requestAccess(sfu), rng, ice });
     this.#listen();
   }
 
@@ -149,6 +161,12 @@ export class Player extends Emitter {
   /** Do not wait for the next retry of the router. */
   retryNow() {
     this.#router.retryNow();
+  }
+
+  /** The device is on another network: do not wait for websockets and media to notice. What flows goes on. */
+  networkChanged() {
+    this.#router.retryNow();
+    this.#pool.networkChanged();
   }
 
   /** End everything. */
@@ -243,7 +261,7 @@ export class Player extends Emitter {
     this.#move(message.resumed ? { type: "router-back" } : { type: "joined", assigned: message.assignment !== null });
     for (const notice of message.cordoned) this.#fromRouter["cordoned-sfu"](notice);
     // The assignment first: the link to the home serves for subscribing too, and no visit is asked for.
-    if (message.assignment) this.#move({ ...message.assignment, request: "", type: "assigned" });
+    if (message.assignment) this.#fromRouter["assigned-sfu"]({ ...message.assignment, request: "" });
     if (message.can_subscribe) this.#display.snapshot(message.snapshot.publications);
     if (this.#media.missing.length) this.#tellMedia();
     this.#changed();
@@ -256,8 +274,12 @@ export class Player extends Emitter {
   }
 
   #fromRouter = {
-    "assigned-sfu": (message) => this.#move({ ...message, type: "assigned" }),
+    "assigned-sfu": (message) => {
+      this.#iceServers = message.ice_servers ?? [];
+      this.#move({ ...message, type: "assigned" });
+    },
     "sfu-access": (message) => {
+      this.#iceServers = message.ice_servers ?? [];
       this.#pool.granted(message);
       this.#reconcile();
     },

@@ -15,11 +15,12 @@ export class Publisher {
   #inFlight = null; // {offer, resolve} until the offer is answered
   #running = null;
   #wanted = null;
+  #last = null; // {sources, generation} of the newest offer
 
   /**
-   * @param {{send: (type: string, fields: object) => void, connection?: () => RTCPeerConnection}} options
+   * @param {{send: (type: string, fields: object) => void, connection: () => RTCPeerConnection}} options
    */
-  constructor({ send, connection = () => new RTCPeerConnection({ bundlePolicy: "max-bundle" }) }) {
+  constructor({ send, connection }) {
     this.send = send;
     this.pc = connection();
   }
@@ -35,6 +36,14 @@ export class Publisher {
     await this.#running;
   }
 
+  /** Look for ways to the SFU again: our network has changed. The connection goes on, and what it sends with it. */
+  async restart() {
+    if (!this.#last) return; // the first offer is still to come
+    this.pc.restartIce();
+    const { sources, generation } = this.#wanted ?? this.#last;
+    await this.set(sources, generation);
+  }
+
   /** Encoders and an offer take a while to make: do it while the websocket is still opening. */
   async prepare(sources) {
     this.#apply(sources);
@@ -43,7 +52,7 @@ export class Publisher {
 
   async #negotiate() {
     while (this.#wanted) {
-      const { sources, generation } = this.#wanted;
+      const { sources, generation } = (this.#last = this.#wanted);
       this.#wanted = null;
       this.#apply(sources);
       await this.pc.setLocalDescription();

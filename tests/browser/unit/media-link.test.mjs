@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { mock, test } from "node:test";
 
-import { AWAY_MS, MediaLink, PING_MS, REENTER_TIMEOUT_MS } from "../../../web/lib/media-link.js";
+import { AWAY_MS, MediaLink, PING_MS, REENTER_TIMEOUT_MS, SILENCE_MS } from "../../../web/lib/media-link.js";
 
 function play(t) {
   mock.timers.enable({ apis: ["setTimeout"] });
@@ -153,6 +153,10 @@ function fakeConnections(t) {
     addTransceiver(track) {
       return { mid: "0", sender: { track }, stop() {} };
     }
+    restarts = 0;
+    restartIce() {
+      this.restarts++;
+    }
     async setLocalDescription() {}
     async setRemoteDescription(description) {
       this.remoteDescription = description;
@@ -192,6 +196,58 @@ test("a publish offer names its publications and their generation", async (t) =>
   assert.equal(type, "publish-offer");
   assert.deepEqual(tracks, [{ mid: "0", publication: "cam", kind: "video", generation: 3 }]);
   assert.equal(negotiation, 1);
+});
+
+async function answered(t) {
+  const table = await publishing(t);
+  table.last.hear({ type: "publish-answer", sdp: "v=0", negotiation: 1 });
+  await settle();
+  table.connections[0].become("connected");
+  return table;
+}
+
+test("a connection that falls silent restarts ICE, and goes on when that finds a way", async (t) => {
+  const table = await answered(t);
+  table.connections[0].become("disconnected");
+  await settle();
+  assert.equal(table.connections[0].restarts, 1);
+  assert.deepEqual(table.last.sent.at(-1).negotiation, 2);
+  assert.equal(table.last.sent.at(-1).tracks[0].generation, 3);
+  table.connections[0].become("connected");
+  mock.timers.tick(SILENCE_MS);
+  assert.deepEqual(table.heard.map(([name]) => name), ["entered"]);
+});
+
+test("... and is given up when it does not", async (t) => {
+  const table = await answered(t);
+  table.connections[0].become("disconnected");
+  mock.timers.tick(SILENCE_MS);
+  assert.deepEqual(table.heard.at(-1), ["publish-lost", "ice-silent"]);
+});
+
+test("while the websocket is away the SFU can't hear of the restart, and its time does not run", async (t) => {
+  const table = await answered(t);
+  table.connections[0].become("disconnected");
+  table.last.die();
+  mock.timers.tick(SILENCE_MS);
+  entered(table);
+  await settle();
+  assert.deepEqual(types(table.last), ["enter", "subscribe", "publish-offer"]);
+  assert.equal(table.last.sent.at(-1).negotiation, 2);
+  mock.timers.tick(SILENCE_MS);
+  assert.deepEqual(table.heard.at(-1), ["publish-lost", "ice-silent"]);
+});
+
+test("on another network the websocket is opened again, and ICE restarted, without waiting", async (t) => {
+  const table = await answered(t);
+  table.link.networkChanged();
+  await settle();
+  mock.timers.tick(1000);
+  entered(table);
+  assert.equal(table.sockets.length, 2);
+  assert.equal(table.connections[0].restarts, 1);
+  assert.deepEqual(types(table.last), ["enter", "subscribe", "publish-offer"]);
+  assert.deepEqual(table.heard.map(([name]) => name), ["entered", "entered"]);
 });
 
 test("an offer that was not answered is said again on a new websocket", async (t) => {

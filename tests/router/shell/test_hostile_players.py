@@ -103,6 +103,7 @@ async def test_pings_at_websocket_level_count_against_the_limit_too(router: Rout
     assert await hasty.ends() == 4005
 
 
+@pytest.mark.process
 async def test_a_slow_reader_is_closed_and_nobody_else_notices(router: Router, sfu: Sfu) -> None:
     ws, room = router.state.announced_ws, f"room-{secrets.token_hex(3)}"
     talkers = [await Player.join(ws, room, f"talker-{n}") for n in range(12)]

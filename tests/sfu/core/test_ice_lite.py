@@ -121,6 +121,16 @@ def test_restart_keeps_the_old_credentials_until_the_new_are_used(ice: IceLite, 
     assert ice.receive(check(credentials), HOME, now=4.0) is IceDrop.UNKNOWN_UFRAG
 
 
+def test_restarts_without_end_keep_what_is_in_use_and_the_newest(ice: IceLite, credentials: IceCredentials) -> None:
+    restarts = [new_credentials() for _ in range(50)]
+    for fresh in restarts:
+        ice.register(7, fresh, now=1.0)
+    kept = [
+        each for each in (credentials, *restarts) if isinstance(ice.receive(check(each), HOME, now=2.0), AnsweredCheck)
+    ]
+    assert kept == [credentials, *restarts[-2:]]
+
+
 def test_forgotten_peer_is_not_answered_and_not_missed(ice: IceLite, credentials: IceCredentials) -> None:
     ice.register(7, new_credentials(), now=1.0)
     ice.forget(7)

@@ -228,6 +228,52 @@ async def test_an_ice_restart_gets_new_credentials_on_the_same_connection(world:
     assert len(world.media.peers) == 1
 
 
+def last_offer(outbox: FakeOutbox) -> tuple[int, sdp.SessionDescription]:
+    message = outbox.of(SubscribeOffer)[-1]
+    assert isinstance(message, SubscribeOffer)
+    return message.negotiation, sdp.parse(message.sdp)
+
+
+async def test_a_viewer_whose_network_changed_is_offered_new_credentials_on_the_same_connection(world: World) -> None:
+    alice, _ = world.enter("alice")
+    bob, to_bob = world.enter("bob")
+    world.subscriptions.restart(bob, now=world.now)
+    world.publish(alice, MIC)
+    world.subscriptions.want(bob, Subscribe(publications=("mic",)), now=world.now)
+    world.answer(bob, to_bob)
+    number, before = last_offer(to_bob)
+    consumers = set(world.parts.consumers)
+
+    world.subscriptions.restart(bob, now=world.now)
+
+    again, offer = last_offer(to_bob)
+    assert (again, offer.media[0].ufrag) == (number + 1, "u2r1")
+    assert before.media[0].ufrag == "u2r0"
+    assert offer.session_id == before.session_id
+    assert offer.media[0].ssrcs == before.media[0].ssrcs
+    world.answer(bob, to_bob)
+    assert set(world.parts.consumers) == consumers
+    assert len(world.media.peers) == 2
+
+
+async def test_new_credentials_that_were_lost_with_the_websocket_are_told_again(world: World) -> None:
+    alice, _ = world.enter("alice")
+    bob, first = world.enter("bob")
+    world.publish(alice, MIC)
+    world.subscriptions.want(bob, Subscribe(publications=("mic",)), now=world.now)
+    world.answer(bob, first)
+    world.subscriptions.restart(bob, now=world.now)
+    world.hub.websocket_lost(bob, first)
+
+    _, second = world.enter("bob")
+    world.hub.say_again(bob)
+
+    assert last_offer(second)[1].media[0].ufrag == "u2r1"
+    world.answer(bob, second)
+    world.hub.say_again(bob)
+    assert len(second.of(SubscribeOffer)) == 1
+
+
 async def test_a_new_connection_of_the_player_replaces_the_old_with_all_its_publications(world: World) -> None:
     alice, outbox = world.enter("alice")
     world.publish(alice, MIC, fingerprint=1)
