@@ -18,11 +18,17 @@
  *          "switched" {publication, player, kind, from, to, cut, gapMs, overlapMs}   another player's copy was switched;
  *                                  `cut` when the old one had ended before, else both delivered for about `overlapMs`
  *          "trouble" {code, message, publication}                      for people; the player overcomes it, save codec-refused
+ *          "device-lost" {publication, kind, source, label}            its device is gone, and it is silent; then one of:
+ *          "device-replaced" {publication, kind, source, label}        the track of another device has taken its place
+ *          "device-missing" {publication, kind, source}                there is none: the publication has ended. Later perhaps
+ *          "device-back" {publication, was, kind, source, label}       there is one again, in a new publication
+ *          "device-muted" {publication, kind, source, label, muted}    the device or the system silences it, or no longer
  *          "no-media" {missing, forMs, tried: [{sfu, where, reason}]}   `missing` (`send`, `receive`) does not get through
  *          "media" {}               what was missing gets through again
  *          "over"  {code, advice}   the session has ended and will not come back
  */
 
+import { Devices } from "./devices.js";
 import { Display } from "./display.js";
 import { Emitter } from "./emitter.js";
 import { LinkPool } from "./link-pool.js";
@@ -46,6 +52,7 @@ export class Player extends Emitter {
   #players = new Map();
   #session = null; // the last `welcome`
   #connection = { status: "idle", url: null, retryInMs: null, detail: "" };
+  #devices = new Devices();
   #media = new MediaWatch();
   #undecodable = new Set(); // publications that an SFU refused us, for we can't decode them
   #looking = null;
@@ -97,26 +104,25 @@ export class Player extends Emitter {
   /**
    * Publish a track; it stays published through every move.
    * @param {MediaStreamTrack} track
-   * @param {{source?: string, encodings?: RTCRtpEncodingParameters[]}} options
+   * @param {{source?: string, encodings?: RTCRtpEncodingParameters[], stereo?: boolean}} options `stereo`: sound with two
+   *   channels, as music has; a microphone with echo cancellation has one
+   * @param {() => Promise<MediaStreamTrack>} [options.renew] opens another device's track when this one's is gone. Without it
+   *   the publication ends with its track
    * @returns {string} the publication's id
    */
-  publish(track, { source = track.kind === "audio" ? "microphone" : "camera", encodings } = {}) {
+  publish(track, { source = track.kind === "audio" ? "microphone" : "camera", encodings, stereo = false, renew } = {}) {
     if (this.#session && !this.#session.can_publish) throw new Error("this token does not allow to publish");
     const publication = randomId();
-    this.#sources.set(publication, { publication, kind: track.kind, source, track, encodings });
-    this.#unpublishAtEnd(publication, track);
+    const known = { publication, kind: track.kind, source, track, encodings, stereo, renew };
+    this.#sources.set(publication, known);
+    this.#devices.watch(known);
     this.#move({ type: "add-publication", publication, kind: track.kind, source });
     return publication;
   }
 
-  #unpublishAtEnd(publication, track) {
-    track.addEventListener("ended", () => {
-      if (this.#sources.get(publication)?.track === track) this.unpublish(publication); // it may have been replaced
-    });
-  }
-
   unpublish(publication) {
     if (!this.#sources.delete(publication)) return;
+    this.#devices.forget(publication);
     if (this.#announced.delete(publication)) this.#router.send("unpublish", { publication });
     this.#move({ type: "remove-publication", publication });
   }
@@ -126,7 +132,7 @@ export class Player extends Emitter {
     const source = this.#sources.get(publication);
     if (!source) throw new Error(`there is no publication ${publication}`);
     source.track = track;
-    this.#unpublishAtEnd(publication, track);
+    this.#devices.watch({ ...source });
     await this.#pool.replaceTrack(publication, track);
   }
 
@@ -171,7 +177,7 @@ export class Player extends Emitter {
 
   /** End everything. */
   close() {
-    this.#stopTimers();
+    this.#stopLooking();
     this.#router.close();
     this.#pool.close();
     this.#display.close();
@@ -245,6 +251,9 @@ export class Player extends Emitter {
       this.#display.lost(key);
       this.#move({ type: "link-lost", link, reason });
     });
+    this.#devices.on("lost", (detail) => this.emit("device-lost", detail));
+    this.#devices.on("muted", (detail) => this.emit("device-muted", detail));
+    for (const name of ["replace", "end", "back"]) this.#devices.on(name, (detail) => this.#fromDevices[name](detail));
     this.#display.on("changed", () => this.#reconcile());
     this.#display.on("ended", ({ publication }) => this.#undecodable.delete(publication));
     for (const name of ["copy", "track", "ended", "switched"]) {
@@ -311,6 +320,25 @@ export class Player extends Emitter {
     },
   };
 
+  #fromDevices = {
+    replace: ({ publication, track }) => {
+      const { kind, source } = this.#sources.get(publication);
+      this.replaceTrack(publication, track).catch((error) => console.warn("sluice: the track was not replaced", error));
+      this.emit("device-replaced", { publication, kind, source, label: track.label ?? "" });
+    },
+    end: ({ publication }) => {
+      const { kind, source, renew } = this.#sources.get(publication);
+      this.unpublish(publication);
+      if (renew) this.emit("device-missing", { publication, kind, source });
+    },
+    back: ({ item, track }) => {
+      if (this.#session && !this.#session.can_publish) return track.stop();
+      const { publication: was, kind, source } = item;
+      const publication = this.publish(track, item);
+      this.emit("device-back", { publication, was, kind, source, label: track.label ?? "" });
+    },
+  };
+
   #refusedBySfu({ sfu, link, code, message, publication = "" }) {
     if (code === "codec-refused" && publication) this.#undecodable.add(publication);
     this.emit("trouble", { code, message: message || `${sfu} refused: ${code}`, publication });
@@ -320,11 +348,12 @@ export class Player extends Emitter {
 
   #end(detail) {
     this.#pool.close();
-    this.#stopTimers();
+    this.#stopLooking();
     this.emit("over", detail);
   }
 
-  #stopTimers() {
+  #stopLooking() {
+    this.#devices.close();
     clearTimeout(this.#timer);
     clearInterval(this.#looking);
   }

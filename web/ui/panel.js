@@ -1,6 +1,6 @@
 /** What the page says about our own connection: the notice, the move step by step, gaps, presence, trouble. */
 
-import { badge, countdown, make, milliseconds, seconds } from "./format.js";
+import { badge, countdown, isolated, make, milliseconds, seconds } from "./format.js";
 import { noMediaText, reasonText } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
@@ -51,7 +51,7 @@ function renderNotice({ cordon, move }) {
   $("notice").hidden = !cordon;
   if (!cordon) return;
   const isMoving = ["asking", "opening"].includes(move.phase) || move.failures > 0;
-  setText($("notice-title"), move.asked ? `${cordon.sfu} asks you to move` : `${cordon.sfu} is being retired`);
+  setText($("notice-title"), move.asked ? `${isolated(cordon.sfu)} asks you to move` : cordonText(cordon));
   setText($("notice-text"), noticeText(move, isMoving));
   const when = [];
   if (!move.asked && cordon.asksInMs != null) when.push(`asks all its players to move in ${countdown(cordon.asksInMs)}`);
@@ -62,8 +62,14 @@ function renderNotice({ cordon, move }) {
   $("let-rule").hidden = move.asked || move.choice === null;
 }
 
+/** An SFU without a bound is held, which may end in nothing; one with a bound is on its way out. */
+export function cordonText({ sfu, asksInMs, endsInMs }) {
+  const isHeld = asksInMs == null && endsInMs == null;
+  return `${isolated(sfu)} ${isHeld ? "takes no new players for now" : "is being retired"}`;
+}
+
 function noticeText({ decision, asked, choice, target }, isMoving) {
-  if (isMoving) return `You are moving${target ? ` to ${target}` : ""}. Sound and picture go on meanwhile.`;
+  if (isMoving) return `You are moving${target ? ` to ${isolated(target)}` : ""}. Sound and picture go on meanwhile.`;
   if (asked) return "You will be moved in a moment. Sound and picture go on meanwhile.";
   if (choice === "stay") return "You chose to stay until it asks. Nothing is cut before that.";
   if (decision && !decision.move) return `You stay for now: ${reasonText(decision.reason)}.`;
@@ -105,7 +111,7 @@ export function decisionText({ decision, retryInMs, ...move }) {
 
 function phaseText({ phase, target, entered, failures }) {
   if (phase === "asking") return "asking the router for another SFU";
-  if (phase === "opening") return entered ? `publishing on both, waiting for media on ${target}` : `opening a link to ${target}`;
+  if (phase === "opening") return entered ? `publishing on both, waiting for media on ${isolated(target)}` : `opening a link to ${isolated(target)}`;
   return phase === "waiting" && failures ? "the last try failed; trying again" : null;
 }
 
@@ -121,8 +127,8 @@ function renderSwitch({ switches, players }) {
   $("switch").hidden = !last;
   if (!last) return;
   const who = players.find(({ player }) => player === last.player);
-  const whose = `${who?.name || who?.identity || "Another player"}’s ${last.kind}`;
-  setText($("switch-text"), `${whose}: ${last.from} → ${last.to}, longest gap ${milliseconds(last.gapMs)}.`);
+  const whose = `${isolated(who?.name || who?.identity || "Another player")}’s ${last.kind}`;
+  setText($("switch-text"), `${whose}: ${isolated(last.from)} → ${isolated(last.to)}, longest gap ${milliseconds(last.gapMs)}.`);
 }
 
 /** Show trouble for a while; null takes it away. */

@@ -1,6 +1,6 @@
 /** One tile for each player of the room: its picture, its name, and which SFU carries it. */
 
-import { make, paintBadge } from "./format.js";
+import { isolated, make, paintBadge } from "./format.js";
 
 export class Tiles {
   #tiles = new Map(); // player -> {root, label, badge, name, initials}
@@ -33,14 +33,14 @@ export class Tiles {
     for (const { player, name, identity, sfu } of players) {
       const tile = this.#tile(player);
       const isSelf = player === self;
-      tile.name.textContent = (name || identity) + (isSelf ? " (you)" : "");
+      tile.name.textContent = isolated(name || identity) + (isSelf ? " (you)" : "");
       tile.initials.textContent = (name || identity).slice(0, 2).toUpperCase();
       tile.root.setAttribute("aria-label", name || identity);
       const from = isSelf ? move.home : carrier(publications, player);
       const to = isSelf ? (move.target ?? move.home) : (heading(publications, player) ?? from);
       tile.badge.hidden = !(from ?? to ?? sfu);
       if (tile.badge.hidden) continue;
-      const text = from && to && from !== to ? `${from} → ${to}` : (from ?? to ?? sfu);
+      const text = from && to && from !== to ? `${isolated(from)} → ${isolated(to)}` : (from ?? to ?? sfu);
       paintBadge(tile.badge, from ?? to ?? sfu, { cordoned: cordon?.sfu === from && from !== null, text });
     }
   }

@@ -1,5 +1,7 @@
 /** Sentences for the words that clients and SFUs give as reasons; a word without one is shown as it is. */
 
+import { isolated } from "./format.js";
+
 const SENTENCES = {
   // the rule (web/lib/rule.js, player/core/rules.py)
   "at-desk": "at the desk, not in an ambient meeting",
@@ -28,7 +30,7 @@ const SENTENCES = {
 };
 
 /** What a reason means, for people. */
-export const reasonText = (word) => SENTENCES[word] ?? word;
+export const reasonText = (word) => (Object.hasOwn(SENTENCES, word) ? SENTENCES[word] : isolated(word));
 
 const NOT_THROUGH = {
   send: "The others can’t hear or see you: your sound and picture do not get through.",
@@ -39,7 +41,7 @@ const NOT_THROUGH = {
 /** What a player without media is told: what does not work, what was tried, what may help. Empty while nothing is missing. */
 export function noMediaText({ missing, tried }) {
   if (!missing.length) return "";
-  const places = tried.map(({ sfu, where, reason }) => `${sfu}${where ? ` at ${where}` : ""}${reason ? ` (${reasonText(reason)})` : ""}`);
+  const places = tried.map(({ sfu, where, reason }) => `${isolated(sfu)}${where ? ` at ${where}` : ""}${reason ? ` (${reasonText(reason)})` : ""}`);
   const said = [NOT_THROUGH[missing.length > 1 ? "both" : missing[0]]];
   if (places.length) said.push(`Tried: ${places.join("; ")}.`);
   said.push("A firewall or VPN may block it. This page goes on trying; another network may work.");

@@ -86,6 +86,6 @@ test("players without media are counted and named, and what a router does not sa
   const one = { without_media: 1, who_without_media: [{ who: "Ann", room: "kitchen", missing: ["send", "receive"] }] };
   assert.equal(withoutMedia([one, { without_media: 0, who_without_media: [] }]), 1);
   assert.equal(withoutMedia([one, {}]), null);
-  assert.equal(withoutMediaWords([one, {}]), "No media gets through: \u2068Ann\u2069 in \u2068kitchen\u2069 can’t send or receive.");
+  assert.equal(withoutMediaWords([one, {}]), "No media gets through: Ann in kitchen can’t send or receive.");
   assert.equal(withoutMediaWords([{}]), "");
 });

@@ -1,6 +1,6 @@
 /** One SFU in detail, at the side: load, drain, who is on it and why, rooms, commands. */
 
-import { amount, badge, make, paintBadge } from "../format.js";
+import { amount, badge, isolated, make, paintBadge } from "../format.js";
 import { reasonText } from "../words.js";
 import { drainBlock, noteOf, statePill } from "./cards.js";
 import { data, facts, keyed, shell, text } from "./dom.js";
@@ -96,12 +96,12 @@ function paintPeople(p, mine) {
   const players = mine?.players ?? [], rooms = mine?.rooms ?? [];
   text(p.peopleHead, mine ? `Players at home here, as routers hold them: ${players.length}` : "Asking who is here");
   keyed(p.people, players.slice(0, PEOPLE), ({ player }) => player, () => make("li", {}, make("span"), make("span", { className: "muted" })), (item, player) => {
-    text(item.firstChild, `${player.name || player.identity}, in ${player.room}`);
-    text(item.lastChild, player.moving_to ? `moving to ${player.moving_to}` : player.decided ? reasonText(player.reason) : p.row?.drained ? "has not decided" : "");
+    text(item.firstChild, `${isolated(player.name || player.identity)}, in ${isolated(player.room)}`);
+    text(item.lastChild, player.moving_to ? `moving to ${isolated(player.moving_to)}` : player.decided ? reasonText(player.reason) : p.row?.drained ? "has not decided" : "");
   });
   text(p.roomsHead, mine ? `Rooms: ${rooms.length}` : "");
   keyed(p.rooms, rooms.slice(0, ROOMS), ({ room }) => room, () => make("li", {}, make("span"), make("span", { className: "muted" })), (item, room) => {
     text(item.firstChild, room.room);
-    text(item.lastChild, `${room.players} players${room.sfu && room.sfu !== mine.sfu ? `; new work goes to ${room.sfu}` : ""}`);
+    text(item.lastChild, `${room.players} players${room.sfu && room.sfu !== mine.sfu ? `; new work goes to ${isolated(room.sfu)}` : ""}`);
   });
 }
