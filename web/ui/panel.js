@@ -1,6 +1,7 @@
 /** What the page says about our own connection: the notice, the move step by step, gaps, presence, trouble. */
 
 import { badge, countdown, isolated, make, milliseconds, seconds } from "./format.js";
+import { decide, deskRule, RuleBox } from "../lib/rule.js";
 import { noMediaText, reasonText } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
@@ -21,7 +22,26 @@ export function renderPanel(state) {
   for (const input of document.querySelectorAll("[data-presence]")) {
     input.checked = state.presence[input.dataset.presence];
   }
+  setText($("presence-means"), presenceText(state.presence));
   $("sound").hidden = !state.soundBlocked;
+}
+
+/** What the page's rule makes of these boxes, in the words that it would give. */
+export function presenceText(presence) {
+  const facts = { sfu: "", asksInS: null, endsInS: null, presence };
+  const { move, reason } = decide({ asked: false, choice: null, box: new RuleBox(deskRule), facts });
+  const why = reasonText(reason);
+  return move ? `So you would move at once: ${why}.` : `So you would stay until the SFU asks: ${why}.`;
+}
+
+/** The switches for what is sent; one that there is nothing for is hidden. */
+export function renderSwitches(sending) {
+  for (const [kind, on, off] of [["audio", "Mute", "Unmute"], ["video", "Stop picture", "Start picture"]]) {
+    const button = $(`toggle-${kind}`);
+    button.hidden = !sending.has(kind);
+    setText(button, sending.isOn(kind) ? on : off);
+    button.dataset.off = String(!sending.isOn(kind));
+  }
 }
 
 /** The connection in two words, and their colour: no one is connected whose media does not get through. */

@@ -3,6 +3,7 @@
 import { isolated, make, paintBadge } from "./format.js";
 
 export class Tiles {
+  #preview = null;
   #tiles = new Map(); // player -> {root, label, badge, name, initials}
 
   /** @param {HTMLElement} grid */
@@ -15,10 +16,11 @@ export class Tiles {
     this.#tile(player).label.before(element);
   }
 
-  /** One's own picture, straight from its source. */
+  /** One's own picture, straight from its source; null: there is none any more. */
   preview(player, stream) {
-    const video = make("video", { autoplay: true, muted: true, playsInline: true, srcObject: stream });
-    this.#tile(player).label.before(video);
+    this.#preview?.remove();
+    this.#preview = stream && make("video", { autoplay: true, muted: true, playsInline: true, srcObject: stream });
+    if (this.#preview) this.#tile(player).label.before(this.#preview);
   }
 
   /** Bring names and badges up to date; players who have left lose their tile. */
@@ -30,6 +32,7 @@ export class Tiles {
       root.remove();
       this.#tiles.delete(player);
     }
+    this.#arrange();
     for (const { player, name, identity, sfu } of players) {
       const tile = this.#tile(player);
       const isSelf = player === self;
@@ -43,6 +46,13 @@ export class Tiles {
       const text = from && to && from !== to ? `${isolated(from)} → ${isolated(to)}` : (from ?? to ?? sfu);
       paintBadge(tile.badge, from ?? to ?? sfu, { cordoned: cordon?.sfu === from && from !== null, text });
     }
+  }
+
+  /** As many columns as rows, or one more: tiles are as large as the window lets them. */
+  #arrange() {
+    const columns = Math.max(1, Math.ceil(Math.sqrt(this.#tiles.size)));
+    this.grid.style.setProperty("--columns", columns);
+    this.grid.style.setProperty("--rows", Math.max(1, Math.ceil(this.#tiles.size / columns)));
   }
 
   #tile(player) {

@@ -47,3 +47,20 @@ export function noMediaText({ missing, tried }) {
   said.push("A firewall or VPN may block it. This page goes on trying; another network may work.");
   return said.join(" ");
 }
+
+const DEVICES = { audio: "microphone", video: "camera" };
+const UNSEEN = { audio: "hear", video: "see" };
+
+/** What a person is told of a device that vanished, was replaced, came back or was silenced; empty for nothing. */
+export function deviceText(what, { kind, label = "", muted = false }) {
+  const [device, sense] = [DEVICES[kind], UNSEEN[kind]];
+  const named = label ? `${device} “${isolated(label)}”` : device;
+  const sentences = {
+    lost: `Your ${named} is gone. Looking for another one.`,
+    replaced: `Your ${device} is gone; the ${named} is used instead.`,
+    missing: `Your ${device} is gone, and there is no other: the others can’t ${sense} you. Plug one in, and it is used.`,
+    back: `The ${named} is used now: the others can ${sense} you again.`,
+    muted: muted ? `Your ${named} is silenced by the device or the system: the others can’t ${sense} you.` : "",
+  };
+  return sentences[what] ?? "";
+}

@@ -58,7 +58,11 @@ export class Drawer {
     p.lines.paint(row);
     p.drain.paint(row, { since, players: mine?.players });
     text(p.note, noteOf(row));
+    const hadFocus = p.verbs.contains(document.activeElement);
     keyed(p.verbs, verbsFor(row), (verb) => verb, (verb) => verbButton(verb, p.act, () => p.row), (button) => { button.disabled = order?.state === "ordered"; });
+    const held = document.activeElement;
+    // A command that was given is no button any more: the keyboard goes on from what became of it.
+    if (hadFocus && (!p.verbs.contains(held) || held.disabled)) p.order.focus({ preventScroll: true });
     p.row = row;
     text(p.none, whyNone(row));
     p.facts.paint({
@@ -77,7 +81,7 @@ function build(root, act, closed) {
   close.addEventListener("click", closed);
   const p = {
     act, close, row: null, name: badge(""), pill: statePill(), load: make("b", { className: "load" }), spark: sparkline(), lines: partLines(), drain: drainBlock({ people: 8 }),
-    note: make("p", { className: "muted" }), facts: facts(), verbs: make("div", { className: "verbs" }), none: make("p", { className: "muted" }), order: make("p", { className: "order", role: "status" }),
+    note: make("p", { className: "muted" }), facts: facts(), verbs: make("div", { className: "verbs" }), none: make("p", { className: "muted" }), order: make("p", { className: "order", role: "status", tabIndex: -1 }),
     gone: make("p", { className: "muted", textContent: "It has gone: ended, or not heard of for long." }),
     people: make("ul", { className: "people" }), peopleHead: make("h3"), rooms: make("ul", { className: "people" }), roomsHead: make("h3"),
   };
