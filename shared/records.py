@@ -211,6 +211,9 @@ class PlayerRecord(Record, frozen=True, kw_only=True):
     """The router that holds its websocket."""
     epoch: Int = 0
     """Grows with each join of an identity in this room; the newest wins."""
+    lost: bool = False
+    """Its router has lost touch with it: its websocket broke and is not back, or is silent. Its media may go on; where
+    that has stopped, too, its machine or network has died."""
     extra: dict[str, Any] | None = None
 
 

@@ -102,12 +102,14 @@ class HostedRooms:
 
     def expired(self, *, now: float) -> list[Session]:
         """Sessions whose resume window is over; `end` them."""
-        over = []
+        return list(self.detached_for(self._resume_window_s, now=now))
+
+    def detached_for(self, seconds: float, *, now: float) -> Iterator[Session]:
+        """Sessions without a websocket for that long."""
         for session in self._detached.values():
-            if session.detached is None or now - session.detached < self._resume_window_s:
-                break
-            over.append(session)
-        return over
+            if session.detached is None or now - session.detached < seconds:
+                return
+            yield session
 
     def has_ended(self, player: str) -> bool:
         """That session ended here and can't be resumed."""

@@ -14,6 +14,9 @@ from shared.messages.codes import CloseCode
 TICK_S = 0.25
 PING_AFTER_S = 20.0
 """A peer silent for this long is asked for a sign of life (browsers ping by themselves every 10 s)."""
+LOST_AFTER_S = 24.0
+"""A player silent for this long, though it was asked, is told to its room as lost: its machine may have died, and the
+others are to know within 30 s."""
 GONE_AFTER_S = 45.0
 """A player silent for this long is cut off; its session can still be resumed."""
 SFU_GONE_AFTER_S = 10.0
@@ -31,6 +34,7 @@ class Liveness:
         self._sessions = sessions
         self.players: set[WireConnection] = set()
         self.sfus: set[WireConnection] = set()
+        self._lost: set[WireConnection] = set()
 
     async def run(self) -> None:
         """Watch for ever."""
@@ -57,10 +61,18 @@ class Liveness:
             if now - wire.heard > SFU_GONE_AFTER_S:
                 wire.end(CloseCode.IDLE, "nothing heard")
         pings = 0
+        self._lost &= self.players
         for wire in self.players:
             silent_s = now - wire.heard
+            if (silent_s > LOST_AFTER_S) is not (wire in self._lost):
+                self._note_lost(wire, lost=silent_s > LOST_AFTER_S)
             if silent_s > GONE_AFTER_S:
                 wire.end(CloseCode.IDLE, "nothing heard")
             elif silent_s > PING_AFTER_S and now - wire.pinged > PING_AFTER_S and pings < PINGS_A_TICK:
                 wire.ping_now()
                 pings += 1
+
+    def _note_lost(self, wire: WireConnection, *, lost: bool) -> None:
+        (self._lost.add if lost else self._lost.discard)(wire)
+        if wire.session is not None:
+            self._sessions.silent(wire.session, wire, lost=lost)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from router.core.room import Merged, Room
 from router.core.sessions import PlayerWire, Session
 from router.shell.state import RouterState
 from router.shell.store_writer import StoreWriter
 from router.shell.updates import Updates
 from shared.messages.codes import CloseCode
+
+LOST_AFTER_S = 5.0
+"""A session without its websocket for this long is told to its room as lost: most are resumed within a second."""
 
 
 class Sessions:
@@ -35,8 +40,15 @@ class Sessions:
         if wire is not None:
             wire.end(CloseCode.REPLACED, "a newer session of this identity took over")
 
+    def silent(self, session: Session, wire: PlayerWire, *, lost: bool) -> None:
+        """Nothing has come over its websocket for long, or something has again."""
+        if session.wire is wire:
+            self._mark(session, lost=lost)
+
     def expire(self) -> None:
-        """End every session that was not resumed in time."""
+        """End every session that was not resumed in time; those that have not come back at once are lost."""
+        for session in self._state.rooms.detached_for(LOST_AFTER_S, now=self._state.mono()):
+            self._mark(session, lost=True)
         for session in self._state.rooms.expired(now=self._state.mono()):
             self._end(session, tell_store=True)
 
@@ -55,6 +67,15 @@ class Sessions:
             if (record := room.publications.get(publication)) is not None:
                 self._writer.publication(room.name, record.player, publication)
         self._updates.soon(room)
+
+    def _mark(self, session: Session, *, lost: bool) -> None:
+        room = self._state.rooms.get(session.room)
+        known = room.players.get(session.player) if room is not None else None
+        if room is None or known is None or room.sessions.get(session.player) is not session:
+            return
+        if room.put_player(msgspec.structs.replace(known, lost=lost)):
+            self._writer.player(room.name, session.player)
+            self._updates.soon(room)
 
     def _end(self, session: Session, *, tell_store: bool) -> None:
         room = self._state.rooms.get(session.room)

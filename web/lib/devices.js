@@ -21,6 +21,7 @@ export const RENEW_TIMEOUT_MS = 5000;
 export class Devices extends Emitter {
   #items = new Map(); // publication -> Item, whose track is looked after
   #gone = new Map(); // publication that has ended -> Item, which waits for a device
+  #opening = new WeakSet(); // items whose device is being replaced
   #isAsking = false;
   #changed = () => this.#retry();
 
@@ -56,11 +57,13 @@ export class Devices extends Emitter {
 
   async #ended(publication) {
     const item = this.#items.get(publication);
+    if (!item || this.#opening.has(item)) return; // told twice: by the track, and by the list of devices
     if (!item.renew) {
       this.emit("end", { publication });
       return;
     }
     this.emit("lost", about(item));
+    this.#opening.add(item);
     const track = await open(item);
     if (this.#items.get(publication) !== item) track?.stop(); // it has ended, or has another track by now
     else if (track) this.emit("replace", { publication, track });
@@ -70,9 +73,21 @@ export class Devices extends Emitter {
     }
   }
 
+  /** Not every browser says of a track that its device is gone. */
+  async #sweep() {
+    const present = await this.devices.enumerateDevices?.().catch(() => null);
+    if (!present) return;
+    const ids = new Set(present.map(({ deviceId }) => deviceId));
+    for (const [publication, { renew, track }] of [...this.#items]) {
+      const { deviceId = "" } = track.getSettings?.() ?? {};
+      if (renew && deviceId && track.readyState === "live" && !ids.has(deviceId)) await this.#ended(publication);
+    }
+  }
+
   async #retry() {
     if (this.#isAsking) return;
     this.#isAsking = true;
+    await this.#sweep();
     for (const [publication, item] of [...this.#gone]) {
       const track = await open(item);
       if (!track) continue;

@@ -250,7 +250,7 @@ export class MediaLink extends Emitter {
       for (const name of ["track", "track-gone"]) this.#subscriber.on(name, (detail) => this.emit(name, detail));
       const restart = () => this.#send("restart-ice");
       const connected = () => this.#publisher || this.emit("connected", {});
-      this.#watch(this.#subscriber.pc, "subscribing", { lost: (reason) => this.#lose(reason), restart, connected });
+      this.#watch(this.#subscriber.pc, "subscribing", { lost: (reason) => this.#subscribingLost(reason), restart, connected });
     }
     return this.#subscriber;
   }
@@ -276,6 +276,12 @@ export class MediaLink extends Emitter {
     if (this.#socket) this.#giveUp(this.#socket);
     this.#publisher?.restart().catch((error) => this.#publishingLost(`restart: ${error.message}`));
     if (this.#subscriber) this.#send("restart-ice");
+  }
+
+  /** What is published goes on while it gets through, and no other SFU has what we want from here: ask for ways again. */
+  #subscribingLost(reason) {
+    if (this.#publisher?.pc.connectionState === "connected") this.#send("restart-ice");
+    else this.#lose(reason);
   }
 
   #publishingLost(reason) {

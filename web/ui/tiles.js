@@ -4,7 +4,7 @@ import { isolated, make, paintBadge } from "./format.js";
 
 export class Tiles {
   #preview = null;
-  #tiles = new Map(); // player -> {root, label, badge, name, initials}
+  #tiles = new Map(); // player -> {root, label, badge, name, initials, lost}
 
   /** @param {HTMLElement} grid */
   constructor(grid) {
@@ -33,12 +33,13 @@ export class Tiles {
       this.#tiles.delete(player);
     }
     this.#arrange();
-    for (const { player, name, identity, sfu } of players) {
+    for (const { player, name, identity, sfu, lost } of players) {
       const tile = this.#tile(player);
       const isSelf = player === self;
       tile.name.textContent = isolated(name || identity) + (isSelf ? " (you)" : "");
       tile.initials.textContent = (name || identity).slice(0, 2).toUpperCase();
       tile.root.setAttribute("aria-label", name || identity);
+      tile.lost.hidden = isSelf || !isLost({ player, lost }, publications);
       const from = isSelf ? move.home : carrier(publications, player);
       const to = isSelf ? (move.target ?? move.home) : (heading(publications, player) ?? from);
       tile.badge.hidden = !(from ?? to ?? sfu);
@@ -61,15 +62,21 @@ export class Tiles {
     const name = make("span", { className: "name" });
     const badge = make("span", { className: "badge", hidden: true });
     const initials = make("span", { className: "initials", ariaHidden: "true" });
+    const lost = make("p", { className: "lost", textContent: "Connection lost", hidden: true });
+    lost.setAttribute("role", "status");
     const label = make("div", { className: "label" }, name, badge);
-    const root = make("article", { className: "tile" }, initials, label);
+    const root = make("article", { className: "tile" }, initials, label, lost);
     root.dataset.player = player;
     this.grid.append(root);
-    const tile = { root, label, badge, name, initials };
+    const tile = { root, label, badge, name, initials, lost };
     this.#tiles.set(player, tile);
     return tile;
   }
 }
+
+/** Their router has lost touch with them, and nothing of theirs arrives: a broken websocket alone says nothing of media. */
+export const isLost = ({ player, lost }, publications) =>
+  lost && !publications.some((publication) => publication.player === player && publication.isArriving);
 
 const mediaOf = (publications, player) => {
   const own = publications.filter((publication) => publication.player === player);

@@ -100,6 +100,23 @@ test("when a device is plugged in again, it is published again, once", async (t)
   await player.replaceTrack(publication, new Track());
 });
 
+test("a browser that does not say so of the track says it by the list of devices", async (t) => {
+  const other = new Track("Built-in microphone");
+  const { track, told, hardware } = talking(t, async () => other);
+  track.getSettings = () => ({ deviceId: "headset" });
+  other.getSettings = () => ({ deviceId: "built-in" });
+  const list = [{ deviceId: "headset" }, { deviceId: "built-in" }];
+  hardware.enumerateDevices = async () => list;
+  hardware.dispatchEvent(new Event("devicechange"));
+  await soon();
+  assert.deepEqual(told, [], "another device came or went");
+  list.shift();
+  hardware.dispatchEvent(new Event("devicechange"));
+  track.vanish();
+  await soon();
+  assert.deepEqual(told, [["lost", "Headset"], ["replaced", "Built-in microphone"]], "once, by whichever it is told first");
+});
+
 test("what the app ended meanwhile stays ended, and the late device is closed", async (t) => {
   let give;
   const late = new Track("late");

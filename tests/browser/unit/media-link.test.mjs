@@ -139,7 +139,7 @@ test("a broken subscribe connection is asked for again, and the link lives", (t)
   assert.deepEqual(table.heard.at(-1), ["unsubscribed", null]);
 });
 
-/** As much of a peer connection as publishing needs; `connections` are the ones made, newest last. */
+/** As much of a peer connection as a link needs; `connections` are the ones made, newest last. */
 function fakeConnections(t) {
   const connections = [];
   class Connection {
@@ -156,6 +156,12 @@ function fakeConnections(t) {
     restarts = 0;
     restartIce() {
       this.restarts++;
+    }
+    getTransceivers() {
+      return [];
+    }
+    async createAnswer() {
+      return { type: "answer", sdp: "v=0" };
     }
     async setLocalDescription() {}
     async setRemoteDescription(description) {
@@ -223,6 +229,18 @@ test("... and is given up when it does not", async (t) => {
   table.connections[0].become("disconnected");
   mock.timers.tick(SILENCE_MS);
   assert.deepEqual(table.heard.at(-1), ["publish-lost", "ice-silent"]);
+});
+
+test("what is published goes on while it gets through, though nothing comes back on the other connection", async (t) => {
+  const table = await answered(t);
+  table.last.hear({ type: "subscribe-offer", sdp: "v=0", negotiation: 1, tracks: [] });
+  await settle();
+  table.connections[1].become("failed");
+  assert.equal(types(table.last).at(-1), "restart-ice");
+  assert.deepEqual(table.heard.map(([name]) => name), ["entered"], "nothing is lost");
+  table.connections[0].become("disconnected");
+  table.connections[1].become("failed");
+  assert.deepEqual(table.heard.at(-1), ["lost", "ice-timeout"]);
 });
 
 test("while the websocket is away the SFU can't hear of the restart, and its time does not run", async (t) => {
