@@ -29,6 +29,16 @@ class Sessions:
         if session.wire is wire and room is not None and room.sessions.get(session.player) is session:
             self._state.rooms.lose(session, now=self._state.mono())
 
+    def mark(self, session: Session, wire: PlayerWire | None, *, lost: bool) -> None:
+        """Nothing is heard of the player over this websocket (None: it has none), or something again. A session that is
+        resumed is not marked."""
+        room = self._state.rooms.get(session.room)
+        if session.wire is not wire or room is None or session.player not in room.players:
+            return
+        if room.put_player(msgspec.structs.replace(room.players[session.player], lost=lost)):
+            self._writer.player(room.name, session.player)
+            self._updates.soon(room)
+
     def leave(self, session: Session) -> None:
         """The player has left."""
         self._end(session, tell_store=True)
@@ -40,15 +50,10 @@ class Sessions:
         if wire is not None:
             wire.end(CloseCode.REPLACED, "a newer session of this identity took over")
 
-    def silent(self, session: Session, wire: PlayerWire, *, lost: bool) -> None:
-        """Nothing has come over its websocket for long, or something has again."""
-        if session.wire is wire:
-            self._mark(session, lost=lost)
-
     def expire(self) -> None:
         """End every session that was not resumed in time; those that have not come back at once are lost."""
         for session in self._state.rooms.detached_for(LOST_AFTER_S, now=self._state.mono()):
-            self._mark(session, lost=True)
+            self.mark(session, None, lost=True)
         for session in self._state.rooms.expired(now=self._state.mono()):
             self._end(session, tell_store=True)
 
@@ -67,15 +72,6 @@ class Sessions:
             if (record := room.publications.get(publication)) is not None:
                 self._writer.publication(room.name, record.player, publication)
         self._updates.soon(room)
-
-    def _mark(self, session: Session, *, lost: bool) -> None:
-        room = self._state.rooms.get(session.room)
-        known = room.players.get(session.player) if room is not None else None
-        if room is None or known is None or room.sessions.get(session.player) is not session:
-            return
-        if room.put_player(msgspec.structs.replace(known, lost=lost)):
-            self._writer.player(room.name, session.player)
-            self._updates.soon(room)
 
     def _end(self, session: Session, *, tell_store: bool) -> None:
         room = self._state.rooms.get(session.room)

@@ -38,7 +38,7 @@ class WireConnection(ServerConnection):
         self.heard = self.clock()
         self.path = ""
         self.session: Session | None = None
-        """The session that it began with, of a player's."""
+        """The player's, once it has begun."""
         self.ended: int | None = None
         self.pinged = self.heard
         self.bucket = TokenBucket(now=self.heard)

@@ -41,6 +41,16 @@ async def talking(road: Road, identity: str) -> AsyncIterator[tuple[player.Me, l
             await asyncio.gather(task, return_exceptions=True)
 
 
+@contextlib.asynccontextmanager
+async def listening(road: Road, identity: str) -> AsyncIterator[list[player.PlayerEvent]]:
+    """A player that sends nothing (https://github.com/ant-media/Ant-Media-Server/issues/1755)."""
+    events: list[player.PlayerEvent] = []
+    claims = PlayerClaims(room="dead", identity=identity, publish=False)
+    token = issue(claims, secret=road.fleet.secret, now_at=time.time(), ttl_s=600.0)
+    async with player.join(road.fleet.router_urls(), token, on_event=events.append):
+        yield events
+
+
 async def told(
     events: list[player.PlayerEvent], kind: type[player.PlayerEvent], *, within_s: float
 ) -> player.PlayerEvent:
@@ -54,25 +64,33 @@ async def told(
 
 
 async def test_a_closed_port_is_told_within_20_seconds_and_moves_no_one() -> None:
-    async with open_road(seed=1) as road, talking(road, "ann") as (_, ann), talking(road, "bob") as (_, bob):
-        await told(ann, player.TrackHeard, within_s=20.0)
-        await told(bob, player.TrackHeard, within_s=20.0)
+    async with (
+        open_road(seed=1) as road,
+        talking(road, "ann") as (_, ann),
+        talking(road, "bob") as (_, bob),
+        listening(road, "dan") as dan,
+    ):
+        for events in (ann, bob, dan):
+            await told(events, player.TrackHeard, within_s=20.0)
         road.proxy.close()
         before = len(ann)
         missing = await told(ann, player.MediaMissing, within_s=TOLD_WITHIN_S)
         assert isinstance(missing, player.MediaMissing)
         assert missing.missing
         assert any("sfu-1" in tried for tried in missing.tried), missing.tried
+        unheard = await told(dan, player.MediaMissing, within_s=TOLD_WITHIN_S)
+        assert isinstance(unheard, player.MediaMissing)
+        assert unheard.missing == ("receive",)
         async with talking(road, "carol") as (_, carol):
             await told(carol, player.MediaMissing, within_s=TOLD_WITHIN_S)
             deadline = time.monotonic() + 30.0
             while True:
                 (router,) = (await get_json(road.fleet.session, road.fleet.page + "api/fleet"))["routers"]
-                if {each["who"] for each in router["who_without_media"]} == {"ann", "bob", "carol"}:
+                if {each["who"] for each in router["who_without_media"]} == {"ann", "bob", "carol", "dan"}:
                     break
                 assert time.monotonic() < deadline, router
                 await asyncio.sleep(0.2)
-            assert router["without_media"] == 3
+            assert router["without_media"] == 4
             await asyncio.sleep(20.0)  # in which a player that believes its websocket would have moved once or twice
             for events in (ann[before:], carol):
                 assert not [each for each in events if isinstance(each, player.Relocated | player.Recovered)]

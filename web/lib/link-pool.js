@@ -24,6 +24,7 @@ const PASSED_ON = [
   "refused",
   "publish-lost",
   "away",
+  "silent",
   "unsubscribed",
 ];
 

@@ -171,7 +171,7 @@ export class Player extends Emitter {
 
   /** The device is on another network: do not wait for websockets and media to notice. What flows goes on. */
   networkChanged() {
-    this.#router.retryNow();
+    this.#router.check();
     this.#pool.networkChanged();
   }
 
@@ -245,6 +245,7 @@ export class Player extends Emitter {
       this.#move({ type: "link-lost", link, reason });
     });
     this.#pool.on("away", ({ link, reason }) => this.#move({ type: "link-lost", link, reason, cut: false }));
+    this.#pool.on("silent", () => this.#router.check());
     this.#pool.on("unsubscribed", ({ key }) => this.#display.lost(key));
     this.#pool.on("lost", ({ sfu, key, link, reason }) => {
       this.#media.tried({ sfu, reason });
@@ -310,7 +311,8 @@ export class Player extends Emitter {
     "uncordoned-sfu": (message) => this.#move({ ...message, type: "uncordoned" }),
     "sfu-gone": ({ sfu, reason }) => {
       this.#move({ type: "sfu-gone", sfu, reason });
-      this.#pool.drop(sfu, reason || "gone");
+      // What a router has lost may live on for us; its own connections tell when their media ends.
+      if (reason !== "lost") this.#pool.drop(sfu, reason || "gone");
     },
     error: ({ code, message, request, retry_after_s }) => {
       if (request && this.#pool.refused(request)) return;

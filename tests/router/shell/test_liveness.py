@@ -10,6 +10,7 @@ from router.shell.router import Router
 from router.shell.sessions import LOST_AFTER_S as LOST_WITHOUT_WEBSOCKET_S
 from shared.messages import player
 from shared.messages.codes import CloseCode
+from shared.messages.player import RoomUpdate
 from tests.router.actors import Player, until
 
 
@@ -76,3 +77,27 @@ async def test_one_that_resumes_is_lost_no_longer(router: Router) -> None:
     await bob.hears(player.RoomUpdate, where=about("ann", lost=False))
     for each in (again, bob):
         await each.close()
+
+
+async def test_a_player_whose_machine_has_died_is_shown_as_lost_within_thirty_seconds(router: Router) -> None:
+    """Its room and the API hear of it long before its session ends; a sign of life takes it back."""
+    assert LOST_AFTER_S < 30.0
+    url = router.state.announced_ws
+    ann, bob = await Player.join(url, "kitchen", "ann"), await Player.join(url, "kitchen", "bob")
+    dead = ann.welcome.player
+
+    def says(update: RoomUpdate, *, lost: bool) -> bool:
+        return any(record.player == dead and record.lost == lost for record in update.players)
+
+    (wire,) = [wire for wire in router._liveness.players if wire.session and wire.session.player == dead]
+    wire.heard = router.state.mono() - LOST_AFTER_S - 1.0
+    wire.pinged = router.state.mono()  # it was asked, and says nothing
+    await bob.hears(RoomUpdate, where=lambda update: says(update, lost=True))
+    assert ann.closed is None
+    wire.heard = router.state.mono()
+    await bob.hears(RoomUpdate, where=lambda update: says(update, lost=False))
+    wire.heard = router.state.mono() - GONE_AFTER_S - 1.0
+    assert await ann.ends() == CloseCode.IDLE
+    assert router.state.rooms.get("kitchen").players[dead].lost  # type: ignore[union-attr]
+    assert (await Player.resume(url, ann)).welcome.resumed
+    assert not router.state.rooms.get("kitchen").players[dead].lost  # type: ignore[union-attr]
