@@ -64,6 +64,12 @@ class SfuConfig:
     udp_port: int = 7101
     """UDP port of all media; 0: any free one."""
 
+    tcp: bool = True
+    """Take media over TCP too (ICE-TCP), from players whose network lets no UDP through."""
+
+    tcp_port: int = 0
+    """TCP port of that media; 0: the number of the UDP port, or any free one where that is taken."""
+
     plane: PlaneKind = PlaneKind.COMPILED
     """Which data plane forwards media: `compiled`, or the slow, readable `reference`."""
 
@@ -78,6 +84,9 @@ class SfuConfig:
 
     announced_udp_port: int = 0
     """UDP port at which players reach it; 0: the same as `udp_port`."""
+
+    announced_tcp_port: int = 0
+    """TCP port at which players reach it; 0: the same as `tcp_port`."""
 
     announced_ws: str = ""
     """Websocket URL at which players reach it. Default: made of `announced_ip` and `ws_port`."""
@@ -150,7 +159,7 @@ class SfuConfig:
         check_secret(self.secret)
         self.bounds()
         self.front.check()
-        for name in ("ws_port", "udp_port", "http_port", "announced_udp_port"):
+        for name in ("ws_port", "udp_port", "tcp_port", "http_port", "announced_udp_port", "announced_tcp_port"):
             if not 0 <= getattr(self, name) <= 65535:
                 raise BadSetting(setting=name, detail="is no port; give 0 to 65535")
         for name in ("links", "publisher_cap_kbps", "max_players", "max_publications", "max_subscriptions"):

@@ -20,7 +20,7 @@ from shared.front.metrics import FrontMetrics
 from shared.front.port import Doorkeeper
 from shared.front.seats import SeatBounds
 from shared.front.settings import DEFAULT_FRONT, FrontSettings
-from shared.host.files import file_shares
+from shared.host.files import MOST_HTTP, file_shares
 from shared.patience import patient_timeout
 from shared.tokens import OperatorClaims, verify
 
@@ -38,8 +38,6 @@ that is being closed."""
 LINGER_S = 1.0
 """How long the rest of a request is read that is refused."""
 BACKLOG = 1024
-CONNECTIONS = 1024
-"""Of all, when files allow: two hundred browsers that load pages."""
 AN_ADDRESS_S_SHARE = 0.5
 """Most of these that one address may have."""
 ALWAYS = frozenset({"/healthz", "/readyz", "/metrics"})
@@ -198,7 +196,7 @@ async def serve(
 
 def _keeper(metrics: FrontMetrics, front: FrontSettings) -> Doorkeeper:
     shares = file_shares()
-    most = min(CONNECTIONS, shares.http)
+    most = shares.http
     bounds = SeatBounds(
         most=most,
         per_address=min(front.max_per_address, max(1, int(most * AN_ADDRESS_S_SHARE))),
@@ -207,5 +205,5 @@ def _keeper(metrics: FrontMetrics, front: FrontSettings) -> Doorkeeper:
         narrow=shares.narrow,
     )
     return Doorkeeper(
-        "http", bounds, front, metrics, hint=shares.hint(shares.http < CONNECTIONS), within_s=HEADERS_WITHIN_S
+        "http", bounds, front, metrics, hint=shares.hint(shares.http < MOST_HTTP), within_s=HEADERS_WITHIN_S
     )

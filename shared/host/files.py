@@ -8,8 +8,10 @@ from dataclasses import dataclass
 
 OTHERS = 64
 """Besides connections to its ports: the ports, the loop's own, links, the store, and one to spare."""
-HTTP_SHARE = 0.25
-"""Of what is left when files are short: pages and the API; the rest is for players."""
+HTTP_SHARE, MOST_HTTP = 0.25, 1024
+"""Of what is left when files are short, and when they are not: pages and the API, for two hundred browsers."""
+MEDIA_SHARE, MOST_MEDIA = 0.2, 4096
+"""The same for an SFU's media over TCP; the rest is for players' websockets."""
 MOST_NARROW = 32
 """Seats of each port for health and refusals (`shared.front.seats`)."""
 
@@ -49,6 +51,7 @@ class FileShares:
 
     players: int
     http: int
+    media: int
     narrow: int
     limit: int
     """Of open files; -1: there is none."""
@@ -72,8 +75,10 @@ def file_shares() -> FileShares:
 def share_files(limit: int) -> FileShares:
     """How `limit` files are shared out; -1: no limit."""
     if limit < 0:
-        return FileShares(players=1 << 31, http=1 << 31, narrow=MOST_NARROW, limit=limit)
+        return FileShares(players=1 << 31, http=MOST_HTTP, media=MOST_MEDIA, narrow=MOST_NARROW, limit=limit)
     left = max(8, limit - OTHERS)
     narrow = max(1, min(MOST_NARROW, left // 8))
-    http = max(1, int((left - 2 * narrow) * HTTP_SHARE))
-    return FileShares(players=max(1, left - 2 * narrow - http), http=http, narrow=narrow, limit=limit)
+    left -= 2 * narrow
+    http = max(1, min(MOST_HTTP, int(left * HTTP_SHARE)))
+    media = max(1, min(MOST_MEDIA, int(left * MEDIA_SHARE)))
+    return FileShares(players=max(1, left - http - media), http=http, media=media, narrow=narrow, limit=limit)

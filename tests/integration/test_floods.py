@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -76,12 +77,13 @@ async def test_an_sfu_that_may_open_few_files_answers_health_and_lets_players_in
     try:
         async with health_watched(sfu.http) as statuses:
             idle = [*await flood(sfu.address), *await flood(sfu.http)]
+            media = await flood("tcp://127.0.0.1:" + re.findall(r" tcp=(\d+)", sfu.log)[0])
             during = MediaPlayer(sfu.address, "during")
             await during.enter()
             await asyncio.sleep(1.0)
             assert told_503(idle) > FLOOD, "most are refused, in words"
             assert len(statuses) > 10
-        for sock in idle:
+        for sock in (*idle, *media):
             sock.close()
         after = MediaPlayer(sfu.address, "after")
         await after.enter()

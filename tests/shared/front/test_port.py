@@ -82,7 +82,7 @@ async def started(front: FrontSettings = NO_PROXY) -> Served:
 @pytest.fixture
 async def small(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Served]:
     """A port of sixteen seats and four narrow ones."""
-    monkeypatch.setattr(http, "file_shares", lambda: FileShares(players=16, http=16, narrow=4, limit=100))
+    monkeypatch.setattr(http, "file_shares", lambda: FileShares(players=16, http=16, media=1, narrow=4, limit=100))
     served = await started()
     yield served
     await served.port.cleanup()
@@ -200,7 +200,7 @@ async def test_a_peer_that_does_not_read_its_answer_is_cut_off(monkeypatch: pyte
 
 
 async def test_people_behind_a_trusted_proxy_are_counted_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http, "file_shares", lambda: FileShares(players=64, http=64, narrow=4, limit=100))
+    monkeypatch.setattr(http, "file_shares", lambda: FileShares(players=64, http=64, media=1, narrow=4, limit=100))
     served = await started(FrontSettings(trusted_proxies=("127.0.0.1",), max_per_address=8))
     kept = []
     for number in range(40):
