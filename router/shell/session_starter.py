@@ -199,6 +199,8 @@ class SessionStarter:
         self._updates.soon(room)
 
     def _adopt_one(self, session: Session, room: Room, said: PublicationRecord) -> None:
+        if not room.kept_ids.may_publish(said.publication, session.claims.identity):
+            return
         known = room.publications.get(said.publication)
         if known is not None and (known.player != session.player or known.generation >= said.generation):
             return
@@ -239,7 +241,7 @@ class SessionStarter:
         self, session: Session, room: Room, wire: WireConnection, record: PlayerRecord, *, sfu: str | None
     ) -> None:
         router = self._state.config.router
-        record = msgspec.structs.replace(record, sfu=sfu or "", router=router, epoch=session.claims.epoch)
+        record = msgspec.structs.replace(record, sfu=sfu or "", router=router, epoch=session.claims.epoch, lost=False)
         session.wire, session.detached = wire, None
         self._state.rooms.attach(room, session)
         room.attach(session, record)

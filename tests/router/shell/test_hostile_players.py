@@ -17,7 +17,7 @@ from router.shell import players as players_module
 from router.shell.router import Router
 from shared.messages import player
 from shared.messages.base import encode
-from shared.tokens import PlayerClaims, ResumeClaims, issue
+from shared.tokens import PlayerClaims, ResumeClaims, SfuClaims, issue, verify
 from tests.router.actors import SECRET, Player, Sfu, player_token, until
 
 NOW = time.time()
@@ -103,6 +103,7 @@ async def test_pings_at_websocket_level_count_against_the_limit_too(router: Rout
     assert await hasty.ends() == 4005
 
 
+@pytest.mark.process
 async def test_a_slow_reader_is_closed_and_nobody_else_notices(router: Router, sfu: Sfu) -> None:
     ws, room = router.state.announced_ws, f"room-{secrets.token_hex(3)}"
     talkers = [await Player.join(ws, room, f"talker-{n}") for n in range(12)]
@@ -194,6 +195,43 @@ async def test_grants_and_ownership_are_checked(router: Router, sfu: Sfu) -> Non
         await ann.say(player.Publish(publication=f"t{n}", kind="audio", sfu="s1"))
     await ann.hears(player.Failed, where=lambda m: m.code == "too-many")
     for each in (ann, mute, bob):
+        await each.close()
+
+
+async def test_a_token_for_a_new_home_names_the_players_own_publications(router: Router, sfu: Sfu) -> None:
+    ws = router.state.announced_ws
+    other = await Sfu("s2", [ws], load=0.9).start()
+    ann, bob = await Player.join(ws, "room", "ann"), await Player.join(ws, "room", "bob")
+    await bob.say(player.Publish(publication="bobs", kind="audio", sfu="s1"))
+    for name in ("mic", "cam"):
+        await ann.say(player.Publish(publication=name, kind="audio", sfu="s1"))
+    given = await ann.asks_to_leave(sfu.state)
+    assert isinstance(given, player.AssignedSfu)
+    named = verify(SfuClaims, given.token, secret=SECRET, now_at=time.time()).publications
+    assert (given.sfu, named) == ("s2", ("cam", "mic"))
+    await ann.say(player.RequestAccess(sfu="s1", request="visit"))
+    visit = await ann.hears(player.SfuAccess)
+    assert verify(SfuClaims, visit.token, secret=SECRET, now_at=time.time()).publications == ()
+    for each in (ann, bob):
+        await each.close()
+    await other.stop()
+
+
+async def test_a_person_who_comes_back_gets_the_ids_that_another_wants_meanwhile(router: Router, sfu: Sfu) -> None:
+    ws = router.state.announced_ws
+    ann, mallory = await Player.join(ws, "room", "ann"), await Player.join(ws, "room", "mallory")
+    await ann.say(player.Publish(publication="mic", kind="audio", sfu="s1"))
+    await mallory.hears(player.RoomUpdate, where=lambda m: any(p.publication == "mic" for p in m.publications))
+    back = await Player.join(ws, "room", "ann")
+    assert back.welcome.assignment is not None
+    token = back.welcome.assignment.token
+    assert verify(SfuClaims, token, secret=SECRET, now_at=time.time()).publications == ("mic",)
+    await mallory.hears(player.RoomUpdate, where=lambda m: "mic" in m.ended)
+    await mallory.say(player.Publish(publication="mic", kind="audio", sfu="s1"))
+    assert (await mallory.hears(player.Failed)).code == "not-allowed"
+    await back.say(player.Publish(publication="mic", kind="audio", sfu="s1", generation=2))
+    await mallory.hears(player.RoomUpdate, where=lambda m: any(p.player == back.welcome.player for p in m.publications))
+    for each in (mallory, back):
         await each.close()
 
 

@@ -632,6 +632,7 @@ async def test_runs_that_are_given_up_are_logged_once_and_seen_in_the_metrics(
         port.close()
 
 
+@pytest.mark.process
 async def test_a_peer_that_sends_media_but_no_checks_stays(sfu: Sfu, monkeypatch: pytest.MonkeyPatch) -> None:
     """As GStreamer does: it stops checking once a pair is nominated."""
     monkeypatch.setattr("sfu.core.ice_lite.CONSENT_S", 2.0)

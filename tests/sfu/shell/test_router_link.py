@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 
+import pytest
 from prometheus_client import CollectorRegistry
 from websockets.asyncio.server import ServerConnection, serve
 
@@ -56,6 +57,7 @@ async def test_a_router_that_never_answers_holds_up_no_other() -> None:
     await sound.stop()
 
 
+@pytest.mark.process
 async def test_a_router_that_reads_nothing_costs_only_its_own_reports() -> None:
     stuck, sound = await LinkRouter("stuck").start(), await LinkRouter("sound").start()
     links = links_to(stuck.url, sound.url)
