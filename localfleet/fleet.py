@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import random
 import secrets
 import shutil
 import tempfile
@@ -84,8 +83,7 @@ class Fleet:
         self.routers: dict[str, Program] = {}
         self.sfus: dict[str, Program] = {}
         self.others: dict[str, Child] = {}
-        self._rng = random.Random()
-        self._ports = Ports(rng=self._rng, host="127.0.0.1" if spec.host == "0.0.0.0" else spec.host)
+        self._ports = Ports(host="127.0.0.1" if spec.host == "0.0.0.0" else spec.host)
         self._session: aiohttp.ClientSession | None = None
         self._made = 0
         self._starts: dict[str, Callable[[], Awaitable[Program]]] = {}

@@ -27,52 +27,32 @@ OTHERS_MATTER = 0.2
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StepFigures:
-    """One run at one size; of one in which the SFU fell silent nothing is known but the size, and the rest is NaN."""
+    """One run at one size; of one in which the SFU fell silent nothing is known but the size."""
 
     streams: int
     """Forwarded outbound streams."""
     players: int
-    packets_per_s: float
+    packets_per_s: float = math.nan
     """Forwarded."""
-    egress_mbps: float
+    egress_mbps: float = math.nan
     """From the SFU's count of sent bytes."""
-    loss: float
+    loss: float = math.nan
     """Share of what subscribers should have got and did not."""
-    delay_ms_p50: float
-    delay_ms_p99: float
+    delay_ms_p50: float = math.nan
+    delay_ms_p99: float = math.nan
     """From the kernel's receive time-stamp to the return of the send, by the SFU's own histogram."""
-    sfu_cpu: float
+    sfu_cpu: float = math.nan
     """Of the core the SFU runs on: the whole process, signalling included."""
-    generator_cpu: float
+    generator_cpu: float = math.nan
     """Of its core."""
-    others_cpu: float
+    others_cpu: float = math.nan
     """What other programs took on these cores, of one core."""
-    generator_drops: int
+    generator_drops: int = 0
     """Packets that the generator had no room for: lost, and not by the SFU."""
-    late_frames: float
+    late_frames: float = math.nan
     """Share of the frames that the generator sent over 2 ms late."""
     silent: str = ""
     """What the SFU did not do any more; empty: it answered."""
-
-
-def silent(detail: str, *, streams: int, players: int) -> StepFigures:
-    """Of a run in which the SFU stopped answering."""
-    unknown = math.nan
-    return StepFigures(
-        streams=streams,
-        players=players,
-        packets_per_s=unknown,
-        egress_mbps=unknown,
-        loss=unknown,
-        delay_ms_p50=unknown,
-        delay_ms_p99=unknown,
-        sfu_cpu=unknown,
-        generator_cpu=unknown,
-        others_cpu=unknown,
-        generator_drops=0,
-        late_frames=unknown,
-        silent=detail,
-    )
 
 
 class EndReason(StrEnum):

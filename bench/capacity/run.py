@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bench.capacity.figures import StepFigures, silent
+from bench.capacity.figures import StepFigures
 from bench.capacity.search import Finding, conclude, search
 from bench.capacity.settings import CapacitySettings
 from bench.capacity.sfu import RealSfu, Silent
@@ -38,9 +38,9 @@ async def measure_step(settings: CapacitySettings, streams: int, cores: Cores, *
     try:
         told = await measure(chosen, sfu, say=say)
     except TimeoutError:
-        return silent("the SFU did not let all players in in time", streams=count, players=players)
+        return StepFigures(streams=count, players=players, silent="the SFU did not let all players in in time")
     except Silent as error:
-        return silent(error.sentence(), streams=count, players=players)
+        return StepFigures(streams=count, players=players, silent=error.sentence())
     finally:
         await sfu.stop()  # also after a start that failed
     return StepFigures(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import random
 import secrets
 import shutil
 import signal
@@ -105,7 +104,7 @@ class RealSfu:
 
     async def start(self, *, core: int | None, profile: SrtpProfile) -> None:
         """Any profile is taken: the clients' offer decides. Raises `FleetFailed`, `Silent`, `PeerMissing`."""
-        ports = Ports(rng=random.Random())
+        ports = Ports()
         ws_port, udp_port, http_port = ports.take(), ports.take(), ports.take()
         arguments = flags(
             sfu=NAME,

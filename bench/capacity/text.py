@@ -45,6 +45,7 @@ def step_text(step: CapacityStep) -> str:
 
 
 def figures_text(figures: StepFigures) -> str:
+    """One step on one line; of an SFU that fell silent only the size."""
     if figures.silent:
         return f"{figures.streams:,} streams, {figures.players:,} players"
     return (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from collections.abc import AsyncGenerator, Sequence
 from typing import Protocol
@@ -70,4 +71,4 @@ class StoreApi(Protocol):
     async def remove_router(self, router: str) -> None: ...
 
     async def wake(self, hint: Wake) -> None: ...
-    def wakes(self) -> AsyncGenerator[Wake | Gap, None]: ...
+    def wakes(self, *, rng: random.Random) -> AsyncGenerator[Wake | Gap, None]: ...

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import Any
@@ -191,7 +192,7 @@ class FakeStore:
     async def wake(self, hint: Wake) -> None:
         await self._call("wake", hint)
 
-    async def wakes(self) -> AsyncGenerator[Wake | Gap, None]:
+    async def wakes(self, *, rng: random.Random) -> AsyncGenerator[Wake | Gap, None]:
         queue: asyncio.Queue[Wake | Gap] = asyncio.Queue()
         if not self._down:
             queue.put_nowait(Gap())

@@ -73,7 +73,7 @@ def test_records_end_with_their_lifetimes(clock: Clock, core: StoreCore) -> None
 
 async def test_a_store_that_is_down_fails_and_loses_hints_and_says_so_when_it_is_back(core: StoreCore) -> None:
     down, other = FakeStore(core=core), FakeStore(core=core)
-    async with aclosing(down.wakes()) as heard:
+    async with aclosing(down.wakes(rng=random.Random(1))) as heard:
         assert await anext(heard) == Gap()
         down.down = True
         with pytest.raises(StoreUnavailable):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from contextlib import aclosing
 
 import msgspec
@@ -638,8 +639,8 @@ async def test_hints_reach_every_program_after_a_first_gap(world: World) -> None
     ]
     async with (
         asyncio.timeout(DEADLINE_S),
-        aclosing(world.store.wakes()) as mine,
-        aclosing(world.other.wakes()) as theirs,
+        aclosing(world.store.wakes(rng=random.Random(1))) as mine,
+        aclosing(world.other.wakes(rng=random.Random(1))) as theirs,
     ):
         for heard in (mine, theirs):
             assert await anext(heard) == Gap()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import random
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import aclosing, asynccontextmanager
@@ -220,7 +221,7 @@ async def test_a_server_that_does_not_do_it_is_a_typed_error(answer: bytes | Non
 
 async def test_a_subscription_that_was_cut_says_so_and_goes_on(server: EmbeddedRedis, store: Store) -> None:
     hint = Wake(WakeKind.ROOM, "room")
-    async with asyncio.timeout(DEADLINE_S), aclosing(store.wakes()) as heard:
+    async with asyncio.timeout(DEADLINE_S), aclosing(store.wakes(rng=random.Random(1))) as heard:
         assert await anext(heard) == Gap()
         await do(server.url, "CLIENT", "KILL", "TYPE", "pubsub")
         assert await anext(heard) == Gap()
@@ -241,7 +242,7 @@ async def _subscribers(url: str) -> int:
 
 async def test_a_reader_that_stops_listening_leaves_no_connection(server: EmbeddedRedis, store: Store) -> None:
     async def listen() -> None:
-        async for _ in store.wakes():
+        async for _ in store.wakes(rng=random.Random(1)):
             subscribed.set()
 
     subscribed = asyncio.Event()
@@ -273,7 +274,7 @@ async def test_a_subscription_that_went_silent_is_noticed(fleet: str) -> None:
     listener = await asyncio.start_server(serve, "127.0.0.1", 0)
     store = Store(f"redis://127.0.0.1:{listener.sockets[0].getsockname()[1]}/0", fleet=fleet)
     store.ping_every_s = 0.05
-    async with asyncio.timeout(DEADLINE_S), aclosing(store.wakes()) as heard:
+    async with asyncio.timeout(DEADLINE_S), aclosing(store.wakes(rng=random.Random(1))) as heard:
         assert [await anext(heard) for _ in range(3)] == [Gap()] * 3
     await store.close()
     listener.close()
@@ -282,7 +283,7 @@ async def test_a_subscription_that_went_silent_is_noticed(fleet: str) -> None:
 async def test_a_quiet_subscription_is_kept_while_the_server_answers_pings(server: EmbeddedRedis, store: Store) -> None:
     store.ping_every_s = 0.2
     hint = Wake(WakeKind.EXIT)
-    async with asyncio.timeout(DEADLINE_S), aclosing(store.wakes()) as heard:
+    async with asyncio.timeout(DEADLINE_S), aclosing(store.wakes(rng=random.Random(1))) as heard:
         assert await anext(heard) == Gap()
         waiting = asyncio.ensure_future(anext(heard))
         await until(lambda: _pinged(server.url))
@@ -300,7 +301,7 @@ async def test_a_hint_that_can_t_be_read_is_counted_and_skipped(
     server: EmbeddedRedis, store: Store, raw: bytes
 ) -> None:
     hint = Wake(WakeKind.COMMAND, "sfu-1")
-    async with asyncio.timeout(DEADLINE_S), aclosing(store.wakes()) as heard:
+    async with asyncio.timeout(DEADLINE_S), aclosing(store.wakes(rng=random.Random(1))) as heard:
         assert await anext(heard) == Gap()
         await do(server.url, "PUBLISH", store.keys.wake, raw)
         await store.wake(hint)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import AsyncIterator
 
 import msgspec
@@ -28,7 +29,7 @@ async def store(redis_url: str, fleet: str) -> AsyncIterator[Store]:
 
 async def follow(store: Store, *, drain: Drain | None, status: str | None) -> None:
     """An obedient SFU: takes on the state that one command asks for."""
-    async for _ in store.wakes():  # the first is a gap: read
+    async for _ in store.wakes(rng=random.Random(1)):  # the first is a gap: read
         if await store.read_commands(["a"]):
             break
     await store.put_sfu(msgspec.structs.replace(ONLINE, revision=2, status=status, drain=drain))

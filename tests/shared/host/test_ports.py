@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import socket
 
 import pytest
@@ -12,7 +11,7 @@ from shared.host.ports import HIGH, LOW, Ports, check_host, check_port, is_free
 
 
 def test_ports_are_distinct_and_below_the_ephemeral_range() -> None:
-    ports = Ports(rng=random.Random(1))
+    ports = Ports()
     taken = [ports.take() for _ in range(50)]
     assert len(set(taken)) == 50
     assert all(LOW <= port < HIGH for port in taken)
@@ -20,11 +19,11 @@ def test_ports_are_distinct_and_below_the_ephemeral_range() -> None:
 
 def test_a_wanted_port_that_is_taken_gives_the_next_free_one() -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as busy:
-        wanted = Ports(rng=random.Random()).take()
+        wanted = Ports().take()
         busy.bind(("127.0.0.1", wanted))
         busy.listen()
         assert not is_free(wanted)
-        assert Ports(rng=random.Random()).take(wanted) > wanted
+        assert Ports().take(wanted) > wanted
 
 
 def test_a_port_whose_udp_side_is_taken_is_not_free() -> None:
@@ -36,9 +35,9 @@ def test_a_port_whose_udp_side_is_taken_is_not_free() -> None:
 def test_a_wanted_port_is_looked_for_up_to_the_last_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shared.host.ports.is_free", lambda port, *, host: False)
     with pytest.raises(NoPort, match="no port from 65000 to 65535 is free"):
-        Ports(rng=random.Random(1)).take(65_000)
+        Ports().take(65_000)
     with pytest.raises(NoPort, match=f"no port from {LOW} to {HIGH - 1} is free"):
-        Ports(rng=random.Random(1)).take()
+        Ports().take()
 
 
 @pytest.mark.parametrize("port", [-1, 65_536, 99_999])

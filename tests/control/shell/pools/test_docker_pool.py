@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import random
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -32,7 +31,6 @@ class World:
             DockerPoolSettings(**({"image": "sluice:1", "docker": self.docker.url, "timeout_s": 5.0} | settings)),
             fleet="f",
             environ={"SLUICE_SECRET": "s" * 32, "SLUICE_ROUTERS": "ws://r:7000", "HOME": "/root"},
-            rng=random.Random(1),
         )
         self.pools.append(pool)
         return pool

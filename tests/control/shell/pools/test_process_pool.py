@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import random
 import signal
 import socket
 import subprocess
@@ -45,7 +44,6 @@ class World:
             fleet="f",
             environ={**os.environ, "SLUICE_SECRET": "s" * 32, "SLUICE_REDIS": "redis://x"},
             command=(sys.executable, "-c", program),
-            rng=random.Random(1),
         )
 
     @property
