@@ -37,11 +37,9 @@ class EmbeddedFailed(SluiceError):
 
     code = "embedded-redis-failed"
 
-    def __init__(self, *, binary: str, detail: str, log: str = "") -> None:
-        super().__init__()
-        self.binary = binary
-        self.detail = detail
-        self.log = log
+    binary: str
+    detail: str
+    log: str = ""
 
     def sentence(self) -> str:
         tail = f"; it said: {self.log.strip().splitlines()[-1]}" if self.log.strip() else ""

@@ -18,10 +18,8 @@ class NothingHeld(SluiceError):
 
     code = "nothing-held"
 
-    def __init__(self, *, streams: int, detail: str) -> None:
-        super().__init__()
-        self.streams = streams
-        self.detail = detail
+    streams: int
+    detail: str
 
     def sentence(self) -> str:
         return (

@@ -115,10 +115,8 @@ class PeerMissing(SluiceError):
 
     code = "peer-missing"
 
-    def __init__(self, *, name: str, remedy: str) -> None:
-        super().__init__()
-        self.name = name
-        self.remedy = remedy
+    name: str
+    remedy: str
 
     def sentence(self) -> str:
         return f"{self.name} is not installed: {self.remedy}"
