@@ -6,7 +6,8 @@ import os
 import socket
 import sys
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,6 +35,18 @@ def split_cores() -> Cores:
     """The first two of ours."""
     ours = sorted(os.sched_getaffinity(0))
     return Cores(server=ours[0], generator=ours[1]) if len(ours) > 1 else Cores(server=None, generator=None)
+
+
+@contextmanager
+def pinned(core: int | None) -> Iterator[None]:
+    """The calling thread, and what it starts within, runs on `core`; None: anywhere."""
+    before = os.sched_getaffinity(0)
+    if core is not None:
+        os.sched_setaffinity(0, {core})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
 
 
 def busy_seconds(cores: Collection[int]) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -102,12 +101,6 @@ def read_host(cores: frozenset[int]) -> Host:
         load=os.getloadavg()[0],
         others=others_share(cores),
     )
-
-
-def allow_many_files() -> None:
-    """A websocket a player takes more files than a shell allows by default; an SFU started from here inherits it."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def _cpu_name() -> str:

@@ -9,7 +9,8 @@ from bench.capacity.sfu import RealSfu, Silent
 from bench.capacity.text import step_text
 from bench.capacity.workload import count_streams, workload
 from bench.machine import Cores
-from bench.relay.run import RunSettings, Say, measure
+from bench.relay.measure import measure
+from bench.relay.run import RunSettings, Say
 from bench.relay.settings import PROFILES
 
 

@@ -21,8 +21,9 @@ from bench.capacity.player import SfuPlayer
 from bench.relay.peers import OfferedTrack, PeerMissing, PeerStats, TransportAnswer
 from bench.stats import cpu_seconds, resident_bytes
 from localfleet.errors import FleetFailed
-from localfleet.program import Program, flags, start_program
+from localfleet.program import Program, flags
 from shared.errors import SluiceError
+from shared.host.child import python, start
 from shared.host.ports import Ports
 from shared.rtc.dtls import Fingerprint
 from shared.rtc.srtp import SrtpProfile
@@ -117,17 +118,16 @@ class RealSfu:
             log_level="WARNING",
         )
         kept = {key: value for key, value in os.environ.items() if not key.startswith("SLUICE_")}
-        self._program = await start_program(
-            "sfu",
-            NAME,
-            arguments,
-            logs=self._logs,
-            env={**kept, "SLUICE_SECRET": self._secret},
+        env = {**kept, "SLUICE_SECRET": self._secret}
+        child = await start(NAME, python("sfu", *arguments), logs=self._logs, env=env)
+        self._program = Program(
+            name=NAME,
+            child=child,
             http=f"http://127.0.0.1:{http_port}",
             ws=f"ws://127.0.0.1:{ws_port}/media",
         )
         if core is not None:  # before it has threads, which inherit it
-            os.sched_setaffinity(self._program.child.pid, {core})
+            os.sched_setaffinity(child.pid, {core})
         self._http = aiohttp.ClientSession()
         await self._program.wait_ready(self._http)
         if DELAYS not in await self._metrics():

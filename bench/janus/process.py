@@ -14,10 +14,11 @@ import shutil
 import socket
 import subprocess
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.machine import pinned
 from bench.relay.peers import PeerMissing
 from bench.stats import cpu_seconds, resident_bytes
 from shared.errors import SluiceError
@@ -163,18 +164,6 @@ async def janus_process(installed: Installed, *, core: int | None, event_loops: 
             yield janus
         finally:
             await asyncio.shield(janus.stop())
-
-
-@contextlib.contextmanager
-def pinned(core: int | None) -> Iterator[None]:
-    """What the calling thread starts within runs on `core`, threads of it too."""
-    before = os.sched_getaffinity(0)
-    if core is not None:
-        os.sched_setaffinity(0, {core})
-    try:
-        yield
-    finally:
-        os.sched_setaffinity(0, before)
 
 
 def _listens(path: Path) -> bool:

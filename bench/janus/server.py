@@ -25,7 +25,7 @@ _LIBRARIES = ("libnice", "libsrtp", "crypto")
 
 
 def room_request(room: int) -> dict[str, Any]:
-    """Makes a room in which nothing is done beside forwarding: no audio levels, no key frames asked for by the clock,
+    """Makes a room that does nothing besides forwarding: no audio levels, no key frames asked for by the clock,
     no news of who joins. Header extensions are those of the publisher's offer."""
     return {
         "request": "create",

@@ -17,7 +17,7 @@ from control.shell.pools.process import MARK
 from tests.integration.test_rehearse import rehearse
 
 pytestmark = pytest.mark.timeout(300)
-GAPS = "nobody hears a gap"
+GAPS = "no player hears a gap"
 """Judged on a quiet machine, where a user runs the command; here it only has to be measured."""
 
 

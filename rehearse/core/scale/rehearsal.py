@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import msgspec
 
 from control.core.scaling_settings import ScalingSettings
-from rehearse.core.rehearsal import ON_LOOPBACK, Bounds
+from rehearse.core.gaps import ON_LOOPBACK, Bounds
 from rehearse.core.scale.log import LogLine
 from rehearse.core.scale.pattern import PatternStep, scale_in, scale_out
 from rehearse.core.scale.promises import Promise, promises

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rehearse.core.crowd_view import CrowdView
-from rehearse.core.rehearsal import Ending
+from rehearse.core.ending import Ending
 
 
 def joined(*bots: str, room: str = "r", sfu: str = "a") -> CrowdView:

@@ -17,7 +17,8 @@ from cli.scale_report import scale_report
 from control.core.autoscaler import Launch, LeaseCordon, Terminate, TickDecision
 from control.core.autoscaler.line import effect_line, tick_line
 from rehearse.core.crowd_view import BotMoved
-from rehearse.core.rehearsal import Failure, LongestGaps
+from rehearse.core.ending import Failure
+from rehearse.core.gaps import LongestGaps
 from rehearse.core.scale.log import LogLine, merged, read_log
 from rehearse.core.scale.pattern import first_missing, placed_on_cordoned, scale_in, scale_out
 from rehearse.core.scale.plan import PAIR, STREAM_CEILING, TRIO, ScalePlan
@@ -276,7 +277,7 @@ def busy(**figures: object) -> SfuState:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda it: replace(it, stuck="nobody moved within 90 s"), "nobody moved"),
+        (lambda it: replace(it, stuck="no player moved within 90 s"), "no player moved"),
         (lambda it: replace(it, failures=[Failure("bot-1", NEW, "timeout")]), "bot-1 to sfu-new: timeout"),
         (lambda it: replace(it, evicted=["bot-3"]), "bot-3 lost its media"),
         (lambda it: replace(it, left_on_victim=frozenset({"bot-2"}), moves=it.moves[:1]), "bot-2 never moved off"),
