@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from cli.output import plain
+from cli.tables import at_time
 from shared.logs import visible
 from shared.placement_records import PlacementCandidate, PlacementRecord
 
@@ -72,14 +72,7 @@ def _headline(record: PlacementRecord) -> Text:
     where = plain(record.sfu, "green") if record.sfu else Text("nowhere", style="red")
     who = visible(f"{record.identity} {did} in {record.room}")
     by = plain(f"{record.reason}, by {record.router}", "dim")
-    return Text.assemble(f"{_when(record.at)}  {who} → ", where, "  ", by)
-
-
-def _when(at: float) -> str:
-    try:
-        return f"{datetime.fromtimestamp(at):%H:%M:%S}"
-    except (ValueError, OverflowError, OSError):  # no time of Redis' clock
-        return "--:--:--"
+    return Text.assemble(f"{at_time(record.at)}  {who} → ", where, "  ", by)
 
 
 def why(record: PlacementRecord) -> str:

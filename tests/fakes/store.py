@@ -16,7 +16,6 @@ from shared.records import (
     ExitOrder,
     PlayerRecord,
     PublicationRecord,
-    RoomPlacement,
     RouterRecord,
     SfuCommand,
     SfuState,
@@ -118,10 +117,6 @@ class FakeStore:
 
     async def read_placements(self, n: int, *, room: str = "", player: str = "") -> list[PlacementRecord]:
         return list(await self._call("read_placements", n, room, player))
-
-    async def read_placement(self, room: str) -> RoomPlacement | None:
-        answer: RoomPlacement | None = await self._call("read_placement", room)
-        return answer
 
     async def enter_room(self, room: str, player: PlayerRecord) -> EnteredRoom:
         answer: EnteredRoom = await self._call("enter_room", room, player)

@@ -241,10 +241,6 @@ class StoreCore:
     def read_placements(self, n: int, room: str = "", player: str = "") -> list[PlacementRecord]:
         return self.placements.read(n, room, player)
 
-    def read_placement(self, room: str) -> RoomPlacement | None:
-        self._drop_expired(self.rooms)
-        return self.rooms[room].place if room in self.rooms else None
-
     def enter_room(self, room: str, player: PlayerRecord) -> EnteredRoom:
         it = self._room(room)
         last, holder = it.sessions.get(player.identity, (0, None))

@@ -91,7 +91,7 @@ async def test_players_who_cannot_use_the_sfu_of_their_room_spread_over_the_othe
         await two[0].place_room(room, Wish(offers=(Offer(sfu="home", version=(1, 2)),), join=False))
     got = await burst.joins(rooms, exclude=["home"])
     assert furthest(got, even(500), before=Counter()) <= WITHIN, got
-    stand = [await two[1].read_placement(room) for room in rooms]
+    stand = [(await two[1].read_room(room)).placement for room in rooms]
     assert {place.sfu for place in stand if place} == {"home"}
 
 
