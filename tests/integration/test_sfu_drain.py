@@ -269,7 +269,7 @@ async def test_drain_max_asks_and_the_last_moment_comes_before_the_kill(world: W
     assert 0 < asked.within_s <= 6
     await alice.say(Ping())
     await alice.wait(Pong)
-    assert alice.of(Closing) == [], "asking cuts nobody"
+    assert alice.of(Closing) == [], "asking cuts no player"
     await until(lambda: any(state.drain is not None and state.drain.asking for state in router.states()))
     assert await sfu.exit_status() == 0
     assert asyncio.get_running_loop().time() - started >= 6.0, "it used its time"

@@ -263,7 +263,7 @@ async def test_a_room_keeps_its_sfu_until_that_is_refused(world: World) -> None:
     assert (first.placement.sfu, first.placement.generation, first.fresh) == ("a", 1, True)
     second = await world.other.place_room("room", wish("b", "c"))
     assert (second.placement, second.fresh) == (first.placement, False)
-    assert await world.other.read_placement("room") == first.placement
+    assert (await world.other.read_room("room")).placement == first.placement
 
 
 async def test_a_room_moves_off_a_refused_sfu_with_a_new_generation(world: World) -> None:
@@ -292,8 +292,8 @@ async def test_a_placement_needs_an_offer(world: World) -> None:
         await world.store.place_room("room", wish())
 
 
-async def test_nobody_has_placed_a_new_room(world: World) -> None:
-    assert await world.store.read_placement("room") is None
+async def test_a_new_room_has_no_placement(world: World) -> None:
+    assert (await world.store.read_room("room")).placement is None
 
 
 # --- players ---
@@ -387,7 +387,7 @@ async def test_a_player_whose_lease_ran_out_has_left_with_its_publications(world
     await world.store.put_publication("room", publication("track", "p1"))
     before = await world.store.room_versions(["room"])
     await world.expire_lease("room", "p1")
-    # Whoever only watches versions must notice too.
+    # A router that only watches versions must notice too.
     assert (await world.other.room_versions(["room"]))["room"] > before["room"]
     room = await world.store.read_room("room")
     assert set(room.players) == {"p2"}

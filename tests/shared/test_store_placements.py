@@ -152,7 +152,7 @@ async def test_when_all_that_is_offered_is_over_the_cap_and_there_is_more_nothin
     assert refused is not None
     assert set(refused.in_flight) == {"a", "b"}
     assert all(there.joins_per_s > 0 and there.counts for there in refused.in_flight.values())
-    assert await world.store.read_placement(room) is None
+    assert (await world.store.read_room(room)).placement is None
     assert (await world.store.place_room(room, capped("a", "b", "c"))).placement.sfu == "c"
     assert (await world.store.place_room(room, capped("a", "b"))).placement.sfu == "c", "a room stays"
     assert (await world.store.place_room("last", capped("a", more=False))).placement.sfu == "a"

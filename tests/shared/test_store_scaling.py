@@ -26,7 +26,7 @@ FAR_AHEAD = 2**50
 
 
 class Server:
-    """The server, as nobody but a test may use it."""
+    """The server without the store in between: for tests only."""
 
     def __init__(self, url: str, fleet: str) -> None:
         self.keys = Keys(fleet)
@@ -160,7 +160,7 @@ async def test_a_token_that_is_no_number_or_beyond_counting_is_no_leadership(
 
 
 async def test_an_absurd_token_of_a_made_up_leader_is_not_heard_of(store: Store, server: Server) -> None:
-    """Else the next real token would be the one after it, from where nobody can count on."""
+    """Else the next real token would be the one after it, from where no leader can count on."""
     await server.do("HSET", server.keys.scaling_lease, "controller", "x", "token", "9" * 20)
     assert (await store.take_lease("a", token=0, lease_s=LEASE_S)).leader == Leader("x", 0, LEASE_S)
 

@@ -110,9 +110,9 @@ async def test_a_stuck_server_is_a_typed_error_and_no_answer_goes_to_the_wrong_c
         os.kill(server.pid, signal.SIGCONT)
     await until(lambda: works(store))
     for _ in range(10):
-        routers, placement = await asyncio.gather(store.read_routers(), store.read_placement("room"))
+        routers, room = await asyncio.gather(store.read_routers(), store.read_room("room"))
         assert [router.router for router in routers] == ["r1"]
-        assert placement is None
+        assert room.placement is None
 
 
 async def test_a_burst_of_calls_stays_within_the_bound_of_connections(server: EmbeddedRedis, fleet: str) -> None:
@@ -327,7 +327,6 @@ async def test_keys_of_the_wrong_type_concern_nobody_else(server: EmbeddedRedis,
     assert versions["bad"] == 0
     assert versions["good"] > 0
     assert (await store.read_room("bad")).version == 0
-    assert await store.read_placement("bad") is None
     assert not any((await store.read_exits(), await store.read_commands(["good"]), await store.read_routers()))
     assert await store.read_drain_reports(5) == []
     with pytest.raises(StoreUnavailable):

@@ -1,4 +1,4 @@
-"""What a new leader goes on with, repeats and starts anew (A7)."""
+"""What a new leader goes on with, repeats and starts again (A7)."""
 
 from __future__ import annotations
 

@@ -4,20 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from control.core.pods import (
-    COST,
-    REQUEST,
-    Condition,
-    LaunchNote,
-    Meta,
-    Pod,
-    PodSpec,
-    PodStatus,
-    in_the_way,
-    note_of,
-    unclaimed,
-    with_cost,
-)
+from control.core.kube_objects import Condition, Meta, Pod, PodSpec, PodStatus
+from control.core.pods import COST, REQUEST, LaunchNote, in_the_way, note_of, unclaimed, with_cost
 
 
 def pod(name: str, created: str = "2026-11-30T00:00:01Z", *, going: bool = False, **annotations: str) -> Pod:

@@ -216,7 +216,7 @@ def test_a_cordon_of_ours_that_belongs_to_no_removal_is_taken_back() -> None:
 
 
 def test_what_an_sfu_said_that_is_heard_no_more_is_no_orphan() -> None:
-    """Its record may be older than all that was decided since; and nobody would hear the command."""
+    """Its record may be older than all that was decided since; and no router would pass the command on."""
     it = rig(load=WARM)
     it.sfus["s1"].by = AUTOSCALER
     it.sfus["s1"].silent = True
@@ -227,7 +227,7 @@ def test_what_an_sfu_said_that_is_heard_no_more_is_no_orphan() -> None:
 # --- sweeping ---
 
 
-def test_nothing_is_swept_up_while_nobody_is_heard() -> None:
+def test_nothing_is_swept_up_while_no_sfu_is_heard() -> None:
     """Redis has lost what routers wrote, say: that no SFU has a record is no word against any node then."""
     it = rig(load=WARM, nodes=6)
     it.tick()
@@ -240,7 +240,7 @@ def test_nothing_is_swept_up_while_nobody_is_heard() -> None:
 
 @pytest.mark.parametrize("how", ["silent", "unknown", "told-to-end"])
 def test_a_removal_that_could_take_no_work_again_is_not_taken_back_in_place_of_a_launch(how: str) -> None:
-    """It would count as the change, and the hot pool would wait for a cooldown with nobody more."""
+    """It would count as the change, and the hot pool would wait for a cooldown without one more node."""
     it, node = draining()
     it.ticks(12)
     if how == "told-to-end":

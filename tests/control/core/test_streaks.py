@@ -1,4 +1,4 @@
-"""Streaks: what starts them anew, and whose clock tells how far apart two ticks are (A3, A4)."""
+"""Streaks: what starts them again, and whose clock tells how far apart two ticks are (A3, A4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A launched node on its way: no capacity before it is warmed up, and nobody's but the launch's until then (A5, A8)."""
+"""A launched node on its way: no capacity before it is warmed up, and until then only the launch's (A5, A8)."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_a_person_who_cordons_a_warming_node_takes_it_over() -> None:
 
 
 def test_a_launch_whose_record_vanished_is_not_ended_when_it_is_given_up() -> None:
-    """A router knew it, so somebody may have been sent there: unknown is not empty."""
+    """A router knew it, so players may have been sent there: unknown is not empty."""
     it, node = warming()
     it.tick()
     it.sfus[node].registered = False

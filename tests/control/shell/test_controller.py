@@ -29,7 +29,7 @@ class Forgetful(Store):
 
 
 class NoNodes:
-    """A pool without nodes, which nobody can launch."""
+    """A pool that has no nodes and launches none."""
 
     name = "none"
 

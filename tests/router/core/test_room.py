@@ -96,7 +96,7 @@ def test_an_older_reading_is_ignored(it: World) -> None:
     assert list(it.room.players) == ["p"]
     it.rooms.keep_absent(until=1.0)
     it.reads(remote("q"), version=8)
-    assert sorted(it.room.players) == ["p", "q"], "unless Redis may have begun anew, on a host whose clock is behind"
+    assert sorted(it.room.players) == ["p", "q"], "unless Redis may have lost its data, on a host whose clock is behind"
 
 
 def test_an_older_generation_never_replaces_a_newer_one(it: World) -> None:

@@ -33,7 +33,7 @@ async def sfu(sfu: Sfu, store: FakeStore) -> Sfu:
 
 
 class Client:
-    """Somebody who sends commands."""
+    """An operator's HTTP client."""
 
     def __init__(self, session: aiohttp.ClientSession) -> None:
         self.session = session

@@ -47,7 +47,7 @@ FIRST_FRAMES = {
     "long room": (encode(player.Join(token=_token(room="x" * 129))), 4003),
     "rubbish for a token": (encode(player.Join(token="a.b.c")), 4003),
     "resume with a join token": (encode(player.Resume(resume_token=_token())), 4003),
-    "resume of nobody": (
+    "resume of no session": (
         encode(player.Resume(resume_token=issue(_RESUME, secret=SECRET, now_at=NOW, ttl_s=A_RUN_S))),
         4009,
     ),
@@ -151,7 +151,7 @@ REQUESTS: dict[str, tuple[dict[str, Any], str]] = {
     "an unknown kind": (TRACK | {"kind": "smell"}, "bad-message"),
     "generation 0": (TRACK | {"generation": 0}, "bad-message"),
     "a long source": (TRACK | {"source": "x" * 65}, "bad-message"),
-    "an SFU nobody knows": (TRACK | {"sfu": "s9"}, "unknown-sfu"),
+    "an SFU that no router knows": (TRACK | {"sfu": "s9"}, "unknown-sfu"),
     "an end of nothing": ({"type": "unpublish", "publication": "x"}, "not-in-room"),
     "access to an SFU of other rooms": ({"type": "request-access", "sfu": "s2"}, "not-in-room"),
     "a decision on another SFU": ({"type": "decided", "sfu": "s2", "move": True}, "not-in-room"),

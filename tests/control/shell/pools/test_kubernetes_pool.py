@@ -411,7 +411,7 @@ async def test_a_victim_that_was_taken_back_costs_a_replica_when_it_is_one_again
     first, *_, victim = sorted(world.kube.pods)
     world.kube.before["PATCH deployment"] = lambda: world.kube.run(world.kube.pods[first], ready=False)
     await pool.terminate(victim)
-    world.kube.settle()  # another went; somebody uncordons the victim, and it works on
+    world.kube.settle()  # another went; an operator uncordons the victim, and it works on
     await pool.prefer_victim(victim)
     await pool.terminate(victim)
     world.kube.settle()

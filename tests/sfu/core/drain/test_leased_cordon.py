@@ -88,7 +88,7 @@ def test_renewed_it_holds_for_as_long_as_the_drain_goes_on() -> None:
     drain = leased("a")
     for n in range(1, 20):
         run_to(drain, NOW + n * 3000)
-        assert drain.handle(order(f"r{n}"), now=NOW + n * 3000) == [], "nobody is told: nothing changed"
+        assert drain.handle(order(f"r{n}"), now=NOW + n * 3000) == [], "no router is told: nothing changed"
     seen = facts(drain, NOW + 57_000)
     assert (seen.lease_left_s, seen.drain_max_s, seen.elapsed_s, seen.command) == (3600.0, 600.0, 57_000.0, "c1")
 
