@@ -13,12 +13,12 @@ from rich.text import Text
 from cli.environment import where_only
 from cli.last import check_last
 from cli.output import out, plain, print_json
-from cli.tables import at_time, columns
+from cli.tables import columns
 from control.core.pool_settings import read_pool
 from control.shell.program import load_settings
 from operators.config import HERE, Where
 from operators.core.scaling_view import leader_words, load_words, node_words, plan_words, record_figures, streak_words
-from operators.core.since import since_words
+from operators.core.since import at_time, since_words
 from operators.shell.operations import open_store
 from operators.shell.target import find_target
 from shared.scaling_records import ScaleAction, ScalingRecord

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cli.output import plain
-from cli.tables import at_time
+from operators.core.since import at_time
 from shared.logs import visible
 from shared.placement_records import PlacementCandidate, PlacementRecord
 

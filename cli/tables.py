@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, tzinfo
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -97,11 +96,3 @@ def pairs(*rows: tuple[RenderableType, RenderableType], gap: int = 2) -> Table:
 def known(value: float | None, form: str = "{}") -> str:
     """The figure in that form, or a dash for one that is not known."""
     return "–" if value is None else form.format(value)
-
-
-def at_time(at: float, form: str = "%H:%M:%S", *, zone: tzinfo | None = None) -> str:
-    """When, by this machine's zone or another one; `at` is Redis' clock's [Unix seconds], `?` for what is no date."""
-    try:
-        return datetime.fromtimestamp(at, zone).strftime(form)
-    except (ValueError, OverflowError, OSError):
-        return "?"

@@ -68,7 +68,7 @@ class JanusPeer:
         self._published: dict[tuple[int, str], int] = {}
         """SSRCs, by feed and MID."""
         self.version = ""
-        """Of Janus and the libraries that matter, once it has started."""
+        """The versions of Janus and of the libraries that matter, once it has started."""
 
     async def start(self, *, core: int | None, profile: SrtpProfile) -> None:
         """Raises `JanusFailed`; nothing is left running then."""

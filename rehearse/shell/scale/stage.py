@@ -7,7 +7,7 @@ import secrets
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from localfleet.config import FleetSize
@@ -167,14 +167,7 @@ async def scale_stage(
     plan: ScalePlan, *, size: FleetSize, seed: int, say: Callable[[str], None]
 ) -> AsyncIterator[ScaleStage]:
     """A private fleet with a controller and a first pair of bots on its way to it. Raises `FleetFailed`."""
-    spec = FleetSpec(
-        routers=size.routers,
-        sfus=0,
-        redis=size.redis,
-        server=size.server,
-        host=size.host,
-        fleet=f"rehearsal-{secrets.token_hex(4)}",
-    )
+    spec = FleetSpec(**asdict(replace(size, sfus=0)), fleet=f"rehearsal-{secrets.token_hex(4)}")
     crowd = CrowdSize(bots=PAIR, rooms=1, seed=seed)
     async with Fleet(spec, say=say) as fleet:
         file = fleet.logs / "scaling.toml"
