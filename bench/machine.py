@@ -73,7 +73,7 @@ def socket_drops(port: int, *, host: str = "0.0.0.0") -> int:
 
 
 def others_share(cores: Collection[int]) -> float:
-    """Of one core, what others spend right now; looks for half a second, in which the caller does nothing."""
+    """What others spend right now, of one core; looks for half a second, in which the caller does nothing."""
     before = busy_seconds(cores)
     time.sleep(LOOK_S)
     return (busy_seconds(cores) - before) / LOOK_S

@@ -1,4 +1,4 @@
-"""From an SFU's cordon to the last of ten thousand players told, and what a player costs a router in memory."""
+"""How long an SFU's cordon takes to reach the last of ten thousand players, and what memory a player costs a router."""
 
 from __future__ import annotations
 

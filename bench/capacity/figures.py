@@ -13,10 +13,10 @@ MAX_P99_MS = 3.0
 """The band of the forwarding delay (A2)."""
 
 MAX_LOSS = 0.001
-"""Share of the packets."""
+"""Share of the packets that may be lost."""
 
 GENERATOR_FULL = 0.9
-"""Of its core."""
+"""CPU of the generator's core from which it is at its limit."""
 
 GENERATOR_LATE = 0.02
 """Share of frames that it sent over 2 ms late: from here on they come to the SFU in lumps that no network makes."""
@@ -35,16 +35,16 @@ class StepFigures:
     packets_per_s: float = math.nan
     """Forwarded."""
     egress_mbps: float = math.nan
-    """From the SFU's count of sent bytes."""
+    """What the SFU sent, by its own count of bytes."""
     loss: float = math.nan
     """Share of what subscribers should have got and did not."""
     delay_ms_p50: float = math.nan
     delay_ms_p99: float = math.nan
-    """From the kernel's receive time-stamp to the return of the send, by the SFU's own histogram."""
+    """Time from the kernel's receive time-stamp to the return of the send, by the SFU's own histogram."""
     sfu_cpu: float = math.nan
-    """Of the core the SFU runs on: the whole process, signalling included."""
+    """CPU of the whole SFU process, signalling included, as a share of its core."""
     generator_cpu: float = math.nan
-    """Of its core."""
+    """CPU of the generator, as a share of its core."""
     others_cpu: float = math.nan
     """What other programs took on these cores, of one core."""
     generator_drops: int = 0

@@ -9,7 +9,7 @@ from pathlib import Path
 from bench.machine import others_share
 
 SHARE = 0.7
-"""Of the interface: the egress ceiling (A2)."""
+"""The egress ceiling, as a share of the interface's speed (A2)."""
 
 ASSUMED_MBPS = 1000.0
 """Used where the interface's speed is not known."""
@@ -34,14 +34,14 @@ class Egress:
 
     ceiling_mbps: float
     how: str
-    """For people."""
+    """How it was found, for people."""
     known: bool = True
     """False: the interface's speed is an assumption."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Host:
-    """For the reader of the figures."""
+    """The machine, for the reader of the figures."""
 
     cpu: str
     cores: int

@@ -10,7 +10,7 @@ from bench.capacity.figures import EndReason, StepFigures, Verdict, disturbed, j
 from shared.errors import SluiceError
 
 HEADROOM = 0.8
-"""Of where it broke (A2)."""
+"""The ceiling, as a share of where the SFU broke (A2)."""
 
 
 class NothingHeld(SluiceError):
@@ -57,7 +57,7 @@ class Finding:
     """What a search came to."""
 
     steps: tuple[CapacityStep, ...]
-    """By size."""
+    """The steps by size."""
     held: CapacityStep
     """The largest that was held below the smallest that was not."""
     broke: CapacityStep | None

@@ -164,7 +164,7 @@ class Run:
         )
 
     def _later(self, places: range) -> list[tuple[int, Ask]]:
-        """Those who join besides want what the first subscriber wants."""
+        """Subscribers who join later; they want what the first subscriber wants."""
         return [self._subscriber(self.watching + place, self.setup.subscribers[0]) for place in places]
 
     def _phases(self, count: int) -> list[float]:

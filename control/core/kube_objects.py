@@ -21,7 +21,7 @@ class OwnerReference(_Part, frozen=True, kw_only=True):
 
 
 class Meta(_Part, frozen=True, kw_only=True):
-    """Of any object."""
+    """The metadata of any object."""
 
     name: str
     uid: str = ""
@@ -135,7 +135,7 @@ class Pod(_Part, frozen=True, kw_only=True):
 
 
 class ListMeta(_Part, frozen=True, kw_only=True):
-    """Of a page."""
+    """The metadata of one page of a list."""
 
     continue_: str = msgspec.field(name="continue", default="")
 

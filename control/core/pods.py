@@ -155,7 +155,7 @@ def with_cost(pod: Pod, cost: str) -> Pod:
 
 
 def _rank(pod: Pod) -> tuple[bool, bool, bool, int]:
-    """In the order in which a ReplicaSet takes pods away (kubernetes/pkg/controller, ActivePodsWithRanks)."""
+    """Sorts pods as a ReplicaSet takes them away (kubernetes/pkg/controller, ActivePodsWithRanks)."""
     try:
         cost = int(pod.metadata.annotation(COST) or 0)
     except ValueError:

@@ -40,17 +40,17 @@ class ReportBlock:
 
     ssrc: int
     fraction_lost: int
-    """In 1/256, since the last report."""
+    """Share of packets lost since the last report [1/256]."""
     lost: int
-    """Cumulative, signed 24 bits."""
+    """Packets lost since the stream began, signed 24 bits."""
     highest: int
     """Extended highest sequence number, 32 bits."""
     jitter: int
-    """In RTP clock ticks."""
+    """Interarrival jitter [RTP clock ticks]."""
     last_sr: int
     """Middle 32 bits of the last SR's NTP time; 0 when none came."""
     delay_since_sr: int
-    """In 1/65536 s."""
+    """Time from that SR's arrival to this report [1/65536 s]."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +73,7 @@ class ReceiverReport:
     """The blocks of a receiver that sends nothing itself (RFC 3550 section 6.4.2)."""
 
     ssrc: int
-    """Of the receiver."""
+    """The receiver's own SSRC."""
     blocks: tuple[ReportBlock, ...] = ()
 
 

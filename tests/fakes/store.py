@@ -20,7 +20,7 @@ from shared.records import (
     SfuCommand,
     SfuState,
 )
-from shared.store import EnteredRoom, Gap, HeardRouter, HeardSfu, PutSfu, RoomRecord, Scaling, Wake
+from shared.store.answers import EnteredRoom, Gap, HeardRouter, HeardSfu, PutSfu, RoomRecord, Scaling, Wake
 from tests.fakes.store_core import StoreCore
 
 

@@ -38,7 +38,7 @@ from shared.records import (
     status_of,
     write_record,
 )
-from shared.store import EnteredRoom, HeardRouter, HeardSfu, PutSfu, RoomRecord, Scaling, Wake
+from shared.store.answers import EnteredRoom, HeardRouter, HeardSfu, PutSfu, RoomRecord, Scaling, Wake
 from shared.store.sfus import OWNER_ALIVE_S, STAMPS_TTL_S, fill_stamps
 from tests.fakes.placements_core import PlacementsCore
 

@@ -20,7 +20,7 @@ from router.core.assignment import Assigner
 from router.core.directory import Directory
 from router.core.plan import Ask, PlacementPlan
 from router.core.rooms import HostedRooms
-from router.core.selector import NodeSelector, SortBy
+from router.core.selector.node_selector import NodeSelector, SortBy
 from router.core.sessions import Session
 from router.core.teller import Teller
 from shared.messages.player import CordonedSfu

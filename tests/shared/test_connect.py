@@ -9,8 +9,8 @@ from redis.asyncio import Redis, RedisCluster
 from redis.asyncio.sentinel import SentinelConnectionPool
 
 from shared.errors import BadSetting, StoreUnavailable
-from shared.store import Store
 from shared.store.connect import connect, connect_subscriber, shown
+from shared.store.store import Store
 
 
 def options(url: str) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import pytest
 from shared.errors import StoreUnavailable
 from shared.keys import COMMAND_TTL_S, EXIT_TTL_S, PLAYER_LEASE_S, ROOM_TTL_S, ROUTER_TTL_S, SFU_TTL_S
 from shared.records import PlayerRecord, RouterRecord, SfuState
-from shared.store import Gap, Wake, WakeKind
+from shared.store.answers import Gap, Wake, WakeKind
 from tests.fakes.hostile_store import HostileCore, HostileStore
 from tests.fakes.store import FakeStore
 from tests.fakes.store_core import StoreCore

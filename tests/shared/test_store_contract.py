@@ -21,7 +21,7 @@ from shared.records import (
     SfuState,
     SfuStatus,
 )
-from shared.store import Gap, RoomRecord, Wake, WakeKind
+from shared.store.answers import Gap, RoomRecord, Wake, WakeKind
 from tests.shared.worlds import World, wish
 
 DEADLINE_S = 30.0

@@ -15,7 +15,7 @@ from redis.asyncio import Redis
 from shared.embedded import EmbeddedRedis
 from shared.errors import StoreUnavailable
 from shared.records import SfuState
-from shared.store import Store
+from shared.store.store import Store
 
 UP_AGAIN_WITHIN_S = 10.0
 SERVERS = [None, *filter(None, [shutil.which("redis-server")])]

@@ -16,9 +16,10 @@ from shared.errors import BadRecord, Fenced, Refused
 from shared.keys import Keys
 from shared.records import CommandVerb
 from shared.scaling_records import AUTOSCALER, ScaleAction, ScalingFigures, ScalingRecord, ScalingState
-from shared.store import Leader, Scaling, Store
+from shared.store.answers import Leader, Scaling
 from shared.store.calls import WrongType
 from shared.store.scaling import PATIENCE_S
+from shared.store.store import Store
 
 LEASE_S = 60.0
 FAR_AHEAD = 2**50

@@ -17,8 +17,9 @@ from shared.embedded import EmbeddedRedis
 from shared.errors import StoreUnavailable
 from shared.keys import Keys
 from shared.records import PlayerRecord, RouterRecord, SfuState
-from shared.store import Gap, Store, Wake, WakeKind
+from shared.store.answers import Gap, Wake, WakeKind
 from shared.store.calls import MAX_IN_FLIGHT
+from shared.store.store import Store
 from tests.shared.worlds import wish
 
 DEADLINE_S = 60.0

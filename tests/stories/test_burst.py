@@ -9,11 +9,12 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from router.core.selector import SortBy
+from router.core.selector.node_selector import SortBy
 from router.core.selector.sorts import Costs
 from router.shell.session_starter import AT_ONCE
 from shared.placing import Offer, Wish
-from shared.store import Store, StoreApi
+from shared.store.api import StoreApi
+from shared.store.store import Store
 from tests.fakes.burst import Burst, Node, furthest
 from tests.fakes.store import FakeStore
 from tests.fakes.store_core import StoreCore

@@ -196,7 +196,7 @@ class ProcessPool:
         return self._files.write(msgspec.structs.replace(file, pid=pid, started=proc.started_ticks(pid) or 0))
 
     def _found(self, file: NodeFile, running: Mapping[str, int]) -> NodeFile:
-        """With the process found by its mark, when it was not recorded."""
+        """The record with its process, which is found by its mark when it was not recorded."""
         pid = running.get(file.node)
         started = proc.started_ticks(pid) if pid is not None and not file.pid else None
         if started is None or pid is None:

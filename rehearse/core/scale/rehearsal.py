@@ -69,7 +69,7 @@ class ScaleReport(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Setting:
-    """With what it was rehearsed."""
+    """The settings and sizes of a rehearsal."""
 
     settings: ScalingSettings
     nodes: int

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from control.core.autoscaler import Terminate, TickDecision
+from control.core.autoscaler.effects import Terminate, TickDecision
 from control.core.pool import NodePhase, PoolNode
 from control.core.scaling_settings import ScalingSettings
 from shared.scaling_records import AUTOSCALER, ScaleAction, ScalingState

@@ -7,8 +7,8 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from control.core.autoscaler import NodeReport, World
-from control.core.autoscaler.world import Member, NodeKind, classify, unheard
+from control.core.autoscaler.samples import NodeReport
+from control.core.autoscaler.world import Member, NodeKind, World, classify, unheard
 from control.core.pool import NodePhase, PoolNode
 from shared.load import Ceilings, Load
 from shared.records import Drain, SfuState

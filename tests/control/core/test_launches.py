@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from control.core.autoscaler import Launch, Moment, World, decide
+from control.core.autoscaler.decide import decide
+from control.core.autoscaler.effects import Launch
+from control.core.autoscaler.world import Moment, World
 from control.core.scaling_settings import ScalingSettings
 from shared.scaling_records import ScaleAction, ScalingState
 from tests.fakes.scaling_worlds import HOT, WARM, rig, warming

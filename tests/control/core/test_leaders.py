@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from control.core.autoscaler import LeaseCordon
+from control.core.autoscaler.effects import LeaseCordon
 from shared.scaling_records import ScaleAction
 from tests.fakes.scaling_worlds import HOT, QUIET, WARM, draining, rig
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from control.core.autoscaler import LeaseCordon, PreferVictim, TakeBack, Terminate
+from control.core.autoscaler.effects import LeaseCordon, PreferVictim, TakeBack, Terminate
 from control.core.pool import NodePhase
 from shared.scaling_records import AUTOSCALER, RemovalStage, ScaleAction
 from tests.fakes.scaling_rig import Rig

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from control.core.autoscaler import join
 from control.core.autoscaler.victim import mean_after
+from control.core.autoscaler.world import join
 from control.core.scaling_settings import ScalingSettings, read_settings
 from shared.records import Capacities
 from shared.scaling_records import ScaleAction

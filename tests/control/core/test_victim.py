@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from control.core.autoscaler import NodeReport
+from control.core.autoscaler.samples import NodeReport
 from control.core.autoscaler.victim import choose_victim, mean_after
 from control.core.autoscaler.world import Member
 from control.core.pool import NodePhase, PoolNode

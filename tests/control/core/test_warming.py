@@ -5,9 +5,10 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from control.core.autoscaler import Moment, confirm_launch, join
+from control.core.autoscaler.decide import confirm_launch
 from control.core.autoscaler.launches import MOST_NEWCOMERS, carry_on_launch
 from control.core.autoscaler.progress import TickProgress
+from control.core.autoscaler.world import Moment, join
 from control.core.scaling_settings import ScalingSettings
 from shared.scaling_records import Launching, Newcomer, ScaleAction, ScalingState
 from tests.fakes.scaling_worlds import HOT, WARM, rig, warming

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from control.core.autoscaler import Launch, LeaseCordon, TakeBack, Terminate
+from control.core.autoscaler.effects import Launch, LeaseCordon, TakeBack, Terminate
 from control.core.autoscaler.line import effect_line, tick_line
 from operators.core.scaling_view import leader_words, load_words, node_words, plan_words, record_figures, streak_words
 from shared.scaling_records import Launching, Removing, ScaleAction, ScalingFigures, ScalingRecord, ScalingState
-from shared.store import Leader
+from shared.store.answers import Leader
 from tests.fakes.scaling_rig import Rig
 
 FIGURES = ScalingFigures(

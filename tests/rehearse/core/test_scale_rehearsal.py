@@ -14,7 +14,7 @@ from bench.plot import check_plot
 from cli.output import out
 from cli.scale_plot import plot_scale
 from cli.scale_report import scale_report
-from control.core.autoscaler import Launch, LeaseCordon, Terminate, TickDecision
+from control.core.autoscaler.effects import Launch, LeaseCordon, Terminate, TickDecision
 from control.core.autoscaler.line import effect_line, tick_line
 from rehearse.core.crowd_view import BotMoved
 from rehearse.core.ending import Failure

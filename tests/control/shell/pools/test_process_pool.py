@@ -143,7 +143,7 @@ async def test_what_hangs_past_the_grace_is_killed_as_every_platform_does(
     await forgotten(pool)
 
 
-async def test_a_process_that_ends_by_itself_stays_listed_as_failed_with_its_last_words(world: World) -> None:
+async def test_a_process_that_ends_unasked_stays_listed_as_failed_with_its_last_words(world: World) -> None:
     pool = world.pool(BROKEN)
     node = (await pool.launch("a")).node
     await until(lambda: not world.processes)
