@@ -28,11 +28,20 @@ def report_table(report: RehearsalReport) -> RenderableType:
     )
     who = f"{report.kind}: {report.bots} bots in {report.rooms} rooms, {report.sfus} SFUs, {report.routers} routers"
     verdict = (
-        ["[bold green]no player was cut[/bold green]"] if report.passed else ["[bold red]cut[/bold red]", *report.cut]
+        [f"[bold green]{_kept(report)}[/bold green]"] if report.passed else ["[bold red]cut[/bold red]", *report.cut]
     )
     if hint := advice(report):
         verdict.append(f"[dim]{hint}[/dim]")
     return Group(f"[bold]{who}[/bold], {report.redis_server}", table, *verdict)
+
+
+def _kept(report: RehearsalReport) -> str:
+    """What was kept. A forced exit silences players for as long as they take to rejoin: "no player was cut" would be
+    untrue of it."""
+    if report.audio_gap_ms_bound is None:
+        back = known(report.exit_order_to_last_rejoin_s, "{:.2f} s")
+        return f"every player was told and came back elsewhere within {back}"
+    return "no player was cut, and no gap was beyond its bound"
 
 
 def _ms(value: float | None, bound: float | None = None) -> str:

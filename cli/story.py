@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -49,16 +49,16 @@ ASKED = {
 PERCENT = frozenset({"load", "cpuload"})
 
 
-def story(who: str, records: Sequence[PlacementRecord]) -> RenderableType:
-    """All of them, newest first."""
+def story(who: str, records: Sequence[PlacementRecord], *, names: Mapping[str, str] = {}) -> RenderableType:
+    """All of them, newest first; `names` are those that others see, by session id, of players who are there."""
     count = "1 placement" if len(records) == 1 else f"{len(records)} placements, newest first"
     return Group(
-        Text.assemble((visible(who), "bold"), f": {count}"), *(part for each in records for part in _told(each))
+        Text.assemble((visible(who), "bold"), f": {count}"), *(part for each in records for part in _told(each, names))
     )
 
 
-def _told(record: PlacementRecord) -> list[RenderableType]:
-    parts: list[RenderableType] = ["", _headline(record), plain(f"  {why(record)}")]
+def _told(record: PlacementRecord, names: Mapping[str, str]) -> list[RenderableType]:
+    parts: list[RenderableType] = ["", _headline(record, names.get(record.player, "")), plain(f"  {why(record)}")]
     if record.candidates:
         parts.append(_candidates(record))
     if record.rejected:
@@ -67,10 +67,11 @@ def _told(record: PlacementRecord) -> list[RenderableType]:
     return parts
 
 
-def _headline(record: PlacementRecord) -> Text:
+def _headline(record: PlacementRecord, name: str) -> Text:
     did = ASKED.get(record.cause, record.cause)
     where = plain(record.sfu, "green") if record.sfu else Text("nowhere", style="red")
-    who = visible(f"{record.identity} {did} in {record.room}")
+    called = record.identity if name in ("", record.identity) else f"{name} ({record.identity})"
+    who = visible(f"{called} {did} in {record.room}")
     by = plain(f"{record.reason}, by {record.router}", "dim")
     return Text.assemble(f"{at_time(record.at)}  {who} → ", where, "  ", by)
 

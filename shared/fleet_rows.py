@@ -61,12 +61,13 @@ class RouterRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def facts_of(state: SfuState) -> dict[str, Any]:
-    """The fields of an `SfuRow`; `load` is what the SFU itself has said."""
+    """The fields of an `SfuRow`. `load` is that of the fullest part, so that the two agree; while not all parts are
+    known, what the SFU has said of itself."""
     parts, load = state.load_parts, load_of(state)
     return {
         "sfu": sfu_id(state),
         "status": status_of(state).value,
-        "load": state.load,
+        "load": short(load.node) if load.known else state.load,
         "cell": state.cell,
         "version": state.version,
         "address": state.address,

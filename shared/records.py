@@ -211,6 +211,8 @@ class PlayerRecord(Record, frozen=True, kw_only=True):
     """The router that holds its websocket."""
     epoch: Int = 0
     """Grows with each join of an identity in this room; the newest wins."""
+    lost: bool = False
+    """Its router hears nothing of it: its machine or network may be gone. It may come back, and media may go on."""
     extra: dict[str, Any] | None = None
 
 

@@ -117,7 +117,6 @@ class Follower:
         """A link to this SFU is open, and nothing has been subscribed on it yet."""
         self._ready.add(sfu)
         self._visiting.discard(sfu)
-        self._attempts.pop(sfu, None)
         self._retry_at.pop(sfu, None)
         self._sent.pop(sfu, None)
         return self._settle()
@@ -148,6 +147,7 @@ class Follower:
         if copy is None or copy.delivered:
             return []
         copy.delivered = True
+        self._attempts.pop(sfu, None)  # it works: being let in is not enough
         return self._settle()
 
     def copy_ended(self, publication: str, sfu: str) -> list[Effect]:

@@ -291,6 +291,8 @@ class Mover:
 
     def _lose(self, link: CarryingLink, reason: str, now: float, *, cut: bool) -> None:
         old = self.links.old(link)
+        if old is not None and not cut:
+            return  # it is heard on, and goes when it is heard no more
         if old is not None:
             self._release(old, now)
         elif link is self.links.target:

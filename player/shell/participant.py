@@ -80,6 +80,7 @@ class Participant:
             publisher=self.publisher,
             wanted=self.view.follower.wanted,
             closed=lambda sfu: self._run(self.follower.closed(sfu)),
+            rng=rng,
         )
         self._watcher = watcher
         self._visits: dict[str, str] = {}
@@ -216,10 +217,8 @@ class Participant:
                 self.connections.carry(
                     effect.sfu, effect.address, effect.token, number=effect.link, generation=effect.generation
                 )
-            case m.LetGo():
+            case m.LetGo() | m.Abandon():
                 self.connections.let_go(effect.link)
-            case m.Abandon():
-                self.connections.abandon(effect.link)
             case m.ReportDecided():
                 self._tell_router(effect)
                 self._watcher.event(e.MoveDecided(sfu=effect.sfu, move=effect.move, reason=effect.reason))
@@ -321,7 +320,8 @@ class Participant:
                 self._run(self.view.update(message))
             case player.SfuGone():
                 self._handle(m.SfuEnded(sfu=message.sfu, reason=message.reason))
-                self._run(self.follower.gone(message.sfu))
+                if message.reason != "lost":  # else our own link to it tells, when its media has ended
+                    self._run(self.follower.gone(message.sfu))
             case player.Failed() if message.request in self._visits:
                 self._run(self.follower.lost(self._visits.pop(message.request), now=now))
             case player.Failed() if message.request or message.code == Refusal.NO_SFU:
@@ -362,10 +362,10 @@ class Participant:
 
     def _visit(self, sfu: str) -> None:
         link = self.connections.at(sfu)
-        if link is not None:
-            if link.entered:
-                self._run(self.follower.ready(sfu))
-            return
+        if link is not None and link.entered:
+            self._run(self.follower.ready(sfu))
+        if link is not None and not (link.needs_token and link.number is None):
+            return  # it comes in, or comes back
         self._requests += 1
         request = f"visit-{self._requests}"
         if self.router.send(player.RequestAccess(sfu=sfu, request=request)):
@@ -409,22 +409,41 @@ class Participant:
         if reason not in NOT_FAILURES:
             self._watcher.event(e.LinkFailed(sfu=sfu, reason=reason))
 
-    def link_down(self, link: MediaLink, reason: str, *, cut: bool) -> None:
-        target = self.mover.links.target
-        if not link.entered or (target is not None and target.number == link.number):
-            self._failed(link.sfu, reason)
-        # A dead connection is the end under every number; a broken websocket only under the one it was opened for.
-        numbers = self.connections.numbers(link)[: None if cut else 1]
+    def link_away(self, link: MediaLink, reason: str) -> None:
+        numbers = self.connections.numbers(link)[:1]
+        for number in numbers:
+            self._handle(m.LinkDown(link=number, reason=reason, cut=False))
+        if not numbers and link.needs_token and self.connections.is_current(link):
+            self._run(self.follower.lost(link.sfu, now=time.monotonic()))
+
+    def link_unpublished(self, link: MediaLink, reason: str) -> None:
+        self._note_failure(link, reason)
+        self._tell_cut(self.connections.numbers(link), reason)
+
+    def link_down(self, link: MediaLink, reason: str) -> None:
+        self._note_failure(link, reason)
+        numbers = self.connections.numbers(link)
         if self.connections.down(link):
             self._run(self.follower.lost(link.sfu, now=time.monotonic()))
+        self._tell_cut(numbers, reason)
+
+    def _note_failure(self, link: MediaLink, reason: str) -> None:
+        target = self.mover.links.target
+        if not link.was_inside or (target is not None and target.number == link.number):
+            self._failed(link.sfu, reason)
+
+    def _tell_cut(self, numbers: Iterable[int], reason: str) -> None:
         for number in numbers:
-            self._handle(m.LinkDown(link=number, reason=reason, cut=cut))
+            self._handle(m.LinkDown(link=number, reason=reason, cut=True))
 
     def link_unit(self, link: MediaLink, stream: Incoming, unit: bytes, timestamp: int, at: float) -> None:
         record = self.view.hears(stream.publication, link.sfu)
         if record is None:
             return
         self._watcher.unit(record, link, stream, unit, timestamp, at)
+        if not self.connections.is_current(link):
+            return  # a former session's: what we take over the present one's has to come over that
+        self.connections.heard(link)
         effects = self.follower.delivered(stream.publication, link.sfu)
         if effects:
             self._run(effects)

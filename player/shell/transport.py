@@ -56,13 +56,18 @@ class MediaTransport:
     once, with a word, when the other side is gone.
     """
 
-    def __init__(self, *, on_rtp: MediaHandler, on_rtcp: MediaHandler, on_closed: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        *,
+        on_rtp: MediaHandler,
+        on_rtcp: MediaHandler,
+        on_closed: Callable[[str], None],
+        again: MediaTransport | None = None,
+    ) -> None:
+        """`again`: the transport that this one replaces; to the SFU it is the same peer, which shakes hands again."""
         # One for each connection: by its fingerprint the SFU tells a new association from an old one (RFC 8842).
-        self._certificate = Certificate.generateCertificate()
-        fingerprint = self._certificate.fingerprint
-        self.own = OwnEnd(
-            secrets.token_hex(4), secrets.token_hex(12), sdp.Fingerprint(fingerprint.algorithm, fingerprint.value)
-        )
+        self._certificate: Certificate = Certificate.generateCertificate() if again is None else again._certificate
+        self.own: OwnEnd = _own_end(self._certificate) if again is None else again.own
         self.bytes_in = self.bytes_out = self.packets_in = self.packets_out = self.bad_packets = 0
         self._on_rtp = on_rtp
         self._on_rtcp = on_rtcp
@@ -244,3 +249,8 @@ class MediaTransport:
         self._srtp = None
         if on_closed is not None:
             on_closed(reason)
+
+
+def _own_end(certificate: Certificate) -> OwnEnd:
+    proof = certificate.fingerprint
+    return OwnEnd(secrets.token_hex(4), secrets.token_hex(12), sdp.Fingerprint(proof.algorithm, proof.value))

@@ -75,6 +75,12 @@ class Crowd:
         """Whether the bots are still there."""
         return self._child is not None and self._child.running
 
+    @property
+    def pid(self) -> int:
+        """Their process."""
+        assert self._child is not None
+        return self._child.pid
+
     def tail(self) -> str:
         """The end of the bots' log."""
         return self._child.tail() if self._child is not None else ""

@@ -10,6 +10,7 @@ from router.core.ice_servers import ice_servers_for
 from router.core.placements import line
 from router.core.plan import Ask, PlacementPlan
 from router.core.release import release_of
+from router.core.room import MAX_PUBLICATIONS
 from router.core.selector.decision import PlacementDecision
 from router.core.selector.ladder import Preference
 from router.core.sessions import Session
@@ -170,6 +171,10 @@ class Placing:
         """What helps this player to connect; with new credentials each time, because a call may outlast old ones."""
         return ice_servers_for(self._state.config.ice, claims.player, now_at=self._state.wall())
 
+    def _owned(self, claims: ResumeClaims) -> tuple[str, ...]:
+        room = self._state.rooms.get(claims.room)
+        return tuple(sorted(room.publications_of(claims.player))[:MAX_PUBLICATIONS]) if room else ()
+
     def sfu_token(self, sfu: str, claims: ResumeClaims, *, publish: bool) -> str:
         """Opens `sfu` for this player for a short time."""
         granted = SfuClaims(
@@ -180,6 +185,7 @@ class Placing:
             name=claims.name,
             publish=publish,
             subscribe=claims.subscribe,
+            publications=self._owned(claims) if publish else (),
         )
         secret = self._state.config.secret
         return issue(granted, secret=secret, now_at=self._state.wall(), ttl_s=SFU_TOKEN_TTL_S)

@@ -239,7 +239,7 @@ class SessionStarter:
         self, session: Session, room: Room, wire: WireConnection, record: PlayerRecord, *, sfu: str | None
     ) -> None:
         router = self._state.config.router
-        record = msgspec.structs.replace(record, sfu=sfu or "", router=router, epoch=session.claims.epoch)
+        record = msgspec.structs.replace(record, sfu=sfu or "", router=router, epoch=session.claims.epoch, lost=False)
         session.wire, session.detached = wire, None
         self._state.rooms.attach(room, session)
         room.attach(session, record)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from router.core.room import Merged, Room
 from router.core.sessions import PlayerWire, Session
 from router.shell.state import RouterState
@@ -23,6 +25,15 @@ class Sessions:
         room = self._state.rooms.get(session.room)
         if session.wire is wire and room is not None and room.sessions.get(session.player) is session:
             self._state.rooms.lose(session, now=self._state.mono())
+
+    def mark(self, session: Session, wire: PlayerWire, *, lost: bool) -> None:
+        """Nothing is heard of the player, or something again; a session that is resumed is not marked."""
+        room = self._state.rooms.get(session.room)
+        if session.wire is not wire or room is None or session.player not in room.players:
+            return
+        if room.put_player(msgspec.structs.replace(room.players[session.player], lost=lost)):
+            self._writer.player(room.name, session.player)
+            self._updates.soon(room)
 
     def leave(self, session: Session) -> None:
         """The player has left."""

@@ -68,6 +68,8 @@ class ProducerSpec:
     """What this track may use [bit/s]; REMB tells the publisher the sum over its video tracks."""
     nack: bool = True
     """Ask for lost packets of a video (`a=rtcp-fb nack`)."""
+    parameter_sets: tuple[bytes, ...] = ()
+    """H.264's SPS and PPS as the SDP told them, for a stream that does not bring its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +107,8 @@ class ConsumerSpec:
 
 @dataclass(frozen=True, slots=True)
 class ProducerFlowing:
-    """The first packet of a producer arrived; for video the first packet of a key frame. Once per producer."""
+    """The first packet of a producer arrived; for video the first packet of a key frame that a decoder can begin with:
+    in H.264 an SPS, or an IDR picture whose parameter sets are known. Once per producer."""
 
     producer: int
 

@@ -49,6 +49,7 @@ include "native/rtcp.pxi"
 include "native/transport_cc.pxi"
 
 # Decisions, as sfu.core.media.
+include "native/parameter_sets.pxi"
 include "native/packet.pxi"
 include "native/ring.pxi"
 include "native/missing.pxi"

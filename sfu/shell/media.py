@@ -25,7 +25,7 @@ class MediaPeer(Protocol):
 
     @property
     def last_heard(self) -> float | None:
-        """Monotonic seconds of the last authentic media packet, as of the last look; None: never."""
+        """Monotonic seconds of the last authentic check, or media packet as of the last look; None: never."""
 
     def connect(self, remote: RemoteTransport) -> None:
         """The other side is known; DTLS can go on. A second call does nothing. Raises `BadSdp`."""
@@ -73,7 +73,8 @@ class PortPeer:
 
     @property
     def last_heard(self) -> float | None:
-        return self._media.heard.get(self.id)
+        heard = (self._media.heard.get(self.id), self._media.port.ice.checked_at(self.id))
+        return max((at for at in heard if at is not None), default=None)
 
     def connect(self, remote: RemoteTransport) -> None:
         self._transport.start(remote.fingerprints, "active")

@@ -171,7 +171,7 @@ class Signalling:
             if player is not None and claims.player != player.id:
                 raise BadToken(reason="bad-claims", detail="the token is for another session")
         except BadToken as error:
-            self._trouble(f"{error.code}-{error.reason}", f"a token was refused: {error.reason}")
+            self._trouble(f"{error.code}-{error.reason}", str(error))
             return self._refuse(outbox, player, Failed(code=error.code, message=str(error)), CloseCode.BAD_TOKEN)
         state = self._reports.state
         admission = self._hub.admit(claims, message.token, status=status_of(state))

@@ -61,6 +61,14 @@ def test_markup_in_names_is_shown_as_it_is() -> None:
     assert "[red]a[/red] joined in [bold]x → nowhere" in told
 
 
+def test_a_player_is_told_by_the_name_that_others_see() -> None:
+    console = Console(width=160, record=True, highlight=False)
+    console.print(story("kitchen", [record(1), record(2)], names={"p1": "Ann Lee", "p2": "ann"}))
+    told = console.export_text()
+    assert "Ann Lee (ann) joined in kitchen" in told
+    assert "  ann joined in kitchen" in told
+
+
 HOSTILE = "[/x] :fire: \x1b[2J\n{x}"
 SHOWN = r"[/x] :fire: \x1b[2J\n{x}"
 

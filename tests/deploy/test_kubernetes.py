@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from pathlib import Path
 from typing import Any
 
@@ -165,9 +164,3 @@ def test_the_controller_reads_settings_that_name_the_sfus_deployment() -> None:
     (mount,) = container["volumeMounts"]
     assert f"{mount['mountPath']}/scaling.toml" in container["args"]
     assert pod_of("sluice-control")["volumes"][0]["configMap"]["name"] == "sluice-scaling"
-
-
-def test_the_image_has_what_each_kind_of_pool_needs() -> None:
-    installs = re.findall(r"pip install (.+?)(?: \\|;)", (DEPLOY / "Dockerfile").read_text())
-    assert len(installs) == 2
-    assert all("[docker,kubernetes]" in each for each in installs)

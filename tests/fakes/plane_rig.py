@@ -13,6 +13,7 @@ from shared.rtc.demux import is_rtcp
 from shared.rtc.srtp import SrtpKeys, SrtpProfile, SrtpSession
 
 VP8 = ProducerCodec(payload_type=96, name="VP8", clock_rate=90_000, rtx_payload_type=97)
+H264 = ProducerCodec(payload_type=98, name="H264", clock_rate=90_000, rtx_payload_type=99)
 OPUS = ProducerCodec(payload_type=111, name="opus", clock_rate=48_000)
 EXTENSIONS = {
     1: rtp.AUDIO_LEVEL_URI,
@@ -108,8 +109,17 @@ class Rig:
         theirs = SrtpKeys(keys.profile, keys.tx_key, keys.tx_salt, keys.rx_key, keys.rx_salt)
         self._sessions[peer] = SrtpSession(theirs)
 
-    def produce(self, producer: int, peer: int, *, kind: Kind = "video", rids: tuple[str, ...] = ()) -> None:
-        codecs = (VP8,) if kind == "video" else (OPUS,)
+    def produce(
+        self,
+        producer: int,
+        peer: int,
+        *,
+        kind: Kind = "video",
+        rids: tuple[str, ...] = (),
+        codec: ProducerCodec | None = None,
+        parameter_sets: tuple[bytes, ...] = (),
+    ) -> None:
+        codecs = (codec or (VP8 if kind == "video" else OPUS),)
         spec = ProducerSpec(
             producer=producer,
             peer=peer,
@@ -118,6 +128,7 @@ class Rig:
             codecs=codecs,
             extensions=EXTENSIONS,
             rids=rids,
+            parameter_sets=parameter_sets,
         )
         assert self.plane.produce(spec, now=self.now)
 

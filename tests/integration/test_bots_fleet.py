@@ -78,9 +78,8 @@ class Crowd:
 
 @asynccontextmanager
 async def crowd(fleet: Fleet, **settings: Any) -> AsyncIterator[Crowd]:
-    config = BotsConfig(
-        routers=tuple(fleet.router_urls()), secret=fleet.secret, seed=5, move_spread_s=0.2, **settings
-    ).check()
+    settings = {"routers": tuple(fleet.router_urls()), "seed": 5, **settings}
+    config = BotsConfig(secret=fleet.secret, move_spread_s=0.2, **settings).check()
     gathered: list[dict[str, Any]] = []
     bots = BotFleet(
         config, clip=load(), rule=safe_to_move, emit=lambda event, **facts: gathered.append({"event": event, **facts})

@@ -23,6 +23,7 @@ const PASSED_ON = [
   "refused",
   "publish-lost",
   "away",
+  "silent",
   "unsubscribed",
 ];
 

@@ -61,9 +61,12 @@ export class CarryingLinks {
     return old;
   }
 
-  /** It has no subscriber left (or can't tell any more), and all that flowed there flows at home. */
+  /**
+   * It has no subscriber left, and all that flowed there flows at home. That a router has lost the SFU, or we its
+   * websocket, makes no difference: those who hear us there may have lost their routers, and can't follow yet.
+   */
   mayGo({ link }) {
     const carried = this.home?.flowing ?? new Set();
-    return (link.lost || link.isUnheard) && [...link.flowing].every((publication) => carried.has(publication));
+    return link.isUnheard && [...link.flowing].every((publication) => carried.has(publication));
   }
 }

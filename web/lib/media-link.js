@@ -15,6 +15,7 @@
  *          "please-move" {withinMs, incarnation, revision}
  *          "publish-lost" {reason}       the publish connection broke; what is subscribed goes on
  *          "unsubscribed" {}             the subscribe connection broke and is opened again; its tracks are gone
+ *          "silent" {}                   a media connection has fallen silent, and restarts ICE
  *          "away" {reason}               the websocket is away for long: look for another SFU while the media goes on
  *          "needs-access" {}             the SFU wants a fresh token: see `renew`
  *          "refused" {code, message, publication}   something was refused, of one publication when it is named; the link lives
@@ -23,13 +24,17 @@
 
 import { Emitter } from "./emitter.js";
 import { Backoff } from "./jitter.js";
-import { Close, read, REFUSALS, write } from "./protocol.js";
+import { CHECK_MS, Close, read, REFUSALS, write } from "./protocol.js";
 import { Publisher } from "./publisher.js";
 import { Subscriber } from "./subscriber.js";
 
-/** A media connection that has heard nothing for this long after it became "disconnected" is dead [ms]; three times as
+/** A media connection that has heard nothing for this long after it became "disconnected" is dead [ms]; twice as
  * long while the websocket is away, on which the SFU must hear of the restart of ICE. */
 export const SILENCE_MS = 4000;
+/** So often ICE is restarted in that time. */
+const RESTARTS = 3;
+/** An SFU whose websocket could not be opened so often is not waited for any longer than that. */
+const MAX_RETURNS = 3;
 /** Keeps proxies from closing an idle websocket, and finds one that is dead [ms]. */
 export const PING_MS = 5000;
 /** A websocket that was opened again and is not let in by then is given up: TCP and TLS fit [ms]. */
@@ -60,6 +65,7 @@ export class MediaLink extends Emitter {
   #publisher = null;
   #subscriber = null;
   #unanswered = 0;
+  #failedReturns = 0; // tries to enter again since the SFU has let us in
   #refusal = "";
 
   /**
@@ -104,6 +110,7 @@ export class MediaLink extends Emitter {
     this.#socket = null;
     this.#mayReturn = false;
     this.#cancel("ping");
+    this.#cancel("check");
     this.#cancel("reenter");
     const isCut = CUTTING.has(code) || this.#refusal === "terminating" || !this.#wasInside;
     const livesOn = !isCut && this.#carriesMedia();
@@ -111,6 +118,7 @@ export class MediaLink extends Emitter {
       this.#lose(this.#reason(code));
       return;
     }
+    this.#failedReturns += wasLetIn ? 0 : 1;
     if (wasLetIn) this.#after("away", AWAY_MS, () => this.emit("away", { reason: "closed" }));
     if (code === Close.REFUSED) this.emit("away", { reason: this.#reason(code) });
     this.#refusal = "";
@@ -233,23 +241,33 @@ export class MediaLink extends Emitter {
     if (!this.#subscriber) {
       this.#subscriber = new Subscriber({ send: (type, fields) => this.#send(type, fields), connection: this.connection });
       for (const name of ["track", "track-gone"]) this.#subscriber.on(name, (detail) => this.emit(name, detail));
-      const restart = () => this.#send("restart-ice");
+      const restart = () => this.isAway || this.#send("restart-ice"); // once let in again, we say so anyway
       this.#watch(this.#subscriber.pc, "subscribing", { lost: (reason) => this.#lose(reason), restart });
     }
     return this.#subscriber;
   }
 
   #watch(pc, what, { lost, restart, connected = () => {} }) {
-    const wait = (again) => {
-      this.#after(what, SILENCE_MS, () => (this.isAway && again > 0 ? wait(again - 1) : lost(`${what} fell silent`)));
+    const revive = (tries, whileAway) => {
+      if (tries === 0) {
+        lost(`${what} fell silent`);
+        return;
+      }
+      restart(); // more than once: a device that changes its network has no address for a moment
+      this.#after(what, SILENCE_MS / RESTARTS, () => {
+        const isComing = this.isAway && this.#failedReturns < MAX_RETURNS;
+        if (isComing && whileAway > 0) revive(tries, whileAway - 1);
+        else revive(tries - 1, whileAway);
+      });
     };
     pc.onconnectionstatechange = () => {
       this.#cancel(what);
       if (pc.connectionState === "connected") connected();
       if (pc.connectionState === "failed") lost(`${what} failed`);
       if (pc.connectionState !== "disconnected") return;
-      restart();
-      wait(2);
+      revive(RESTARTS, RESTARTS);
+      this.#check();
+      this.emit("silent", {});
     };
   }
 
@@ -288,6 +306,14 @@ export class MediaLink extends Emitter {
     this.#after("ping", PING_MS, () => this.#ping());
   }
 
+  #check() {
+    const socket = this.#socket;
+    if (!this.#mayReturn) return;
+    this.#unanswered++;
+    this.#send("ping", { n: 0 });
+    this.#after("check", CHECK_MS, () => socket === this.#socket && this.#unanswered > 0 && this.#giveUp(socket));
+  }
+
   #receive(data) {
     let message;
     try {
@@ -302,7 +328,9 @@ export class MediaLink extends Emitter {
 
   #handlers = {
     entered: ({ reentry }) => {
+      if (this.#wasInside && this.#subscriber?.pc.connectionState === "disconnected") this.#send("restart-ice");
       this.#mayReturn = this.#wasInside = true;
+      this.#failedReturns = 0;
       this.#reentry = reentry || this.#reentry;
       this.#cancel("away");
       this.#cancel("reenter");

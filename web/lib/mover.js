@@ -303,6 +303,7 @@ export class Mover {
 
   #lose(link, reason, { cut }) {
     const old = this.#links.old(link);
+    if (old && !cut) return; // it is heard on, and goes when it is heard no more
     if (old) this.#release(old);
     else if (link === this.#links.target) this.#failTarget(reason);
     else this.#loseHome(link, reason, { cut });

@@ -156,7 +156,7 @@ export class Player extends Emitter {
 
   /** The device is on another network: do not wait for websockets and media to notice. What flows goes on. */
   networkChanged() {
-    this.#router.retryNow();
+    this.#router.check();
     this.#pool.networkChanged();
   }
 
@@ -225,6 +225,7 @@ export class Player extends Emitter {
     this.#pool.on("refused", (detail) => this.#refusedBySfu(detail));
     this.#pool.on("publish-lost", ({ link, reason }) => this.#move({ type: "link-lost", link, reason }));
     this.#pool.on("away", ({ link, reason }) => this.#move({ type: "link-lost", link, reason, cut: false }));
+    this.#pool.on("silent", () => this.#router.check());
     this.#pool.on("unsubscribed", ({ key }) => this.#display.lost(key));
     this.#pool.on("lost", ({ key, link, reason }) => {
       this.#display.lost(key);
@@ -284,7 +285,8 @@ export class Player extends Emitter {
     "uncordoned-sfu": (message) => this.#move({ ...message, type: "uncordoned" }),
     "sfu-gone": ({ sfu, reason }) => {
       this.#move({ type: "sfu-gone", sfu, reason });
-      this.#pool.drop(sfu, reason || "gone");
+      // What a router has lost may live on for us; its own connections tell when their media ends.
+      if (reason !== "lost") this.#pool.drop(sfu, reason || "gone");
     },
     error: ({ code, message, request, retry_after_s }) => {
       if (request && this.#pool.refused(request)) return;

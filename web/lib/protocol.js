@@ -4,6 +4,9 @@
  * Fields that have their default are left out on the wire, so every message read here gets its defaults back.
  */
 
+/** When media falls silent, a websocket that does not answer a ping within this time is taken for dead as well [ms]. */
+export const CHECK_MS = 1500;
+
 /** Why a websocket was closed. */
 export const Close = Object.freeze({
   REPLACED: 4001,

@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { mock, test } from "node:test";
 
+import { CHECK_MS } from "../../../web/lib/protocol.js";
 import { AWAY_MS, MediaLink, PING_MS, REENTER_TIMEOUT_MS, SILENCE_MS } from "../../../web/lib/media-link.js";
 
 function play(t) {
@@ -198,6 +199,11 @@ test("a publish offer names its publications and their generation", async (t) =>
   assert.equal(negotiation, 1);
 });
 
+/** Time passes in small steps, so that timers set meanwhile are due as well. */
+function pass(ms) {
+  for (let passed = 0; passed <= ms; passed += 50) mock.timers.tick(50);
+}
+
 async function answered(t) {
   const table = await publishing(t);
   table.last.hear({ type: "publish-answer", sdp: "v=0", negotiation: 1 });
@@ -211,17 +217,33 @@ test("a connection that falls silent restarts ICE, and goes on when that finds a
   table.connections[0].become("disconnected");
   await settle();
   assert.equal(table.connections[0].restarts, 1);
-  assert.deepEqual(table.last.sent.at(-1).negotiation, 2);
-  assert.equal(table.last.sent.at(-1).tracks[0].generation, 3);
+  const offer = table.last.sent.findLast(({ type }) => type === "publish-offer");
+  assert.equal(offer.negotiation, 2);
+  assert.equal(offer.tracks[0].generation, 3);
+  table.last.hear({ type: "pong", n: 0 });
   table.connections[0].become("connected");
   mock.timers.tick(SILENCE_MS);
   assert.deepEqual(table.heard.map(([name]) => name), ["entered"]);
 });
 
-test("... and is given up when it does not", async (t) => {
+test("a websocket that does not answer when media falls silent is opened again, and tells the SFU of the restart", async (t) => {
   const table = await answered(t);
   table.connections[0].become("disconnected");
-  mock.timers.tick(SILENCE_MS);
+  await settle();
+  mock.timers.tick(CHECK_MS);
+  mock.timers.tick(1000);
+  entered(table);
+  assert.equal(table.sockets.length, 2);
+  assert.deepEqual(types(table.last), ["enter", "subscribe", "publish-offer"]);
+  assert.equal(table.last.sent.at(-1).negotiation, 2);
+});
+
+test("... and is given up when it does not, though ICE was restarted again", async (t) => {
+  const table = await answered(t);
+  table.connections[0].become("disconnected");
+  table.last.hear({ type: "pong", n: 0 });
+  pass(SILENCE_MS);
+  assert.equal(table.connections[0].restarts, 3);
   assert.deepEqual(table.heard.at(-1), ["publish-lost", "publishing fell silent"]);
 });
 
@@ -229,12 +251,12 @@ test("while the websocket is away the SFU can't hear of the restart, and its tim
   const table = await answered(t);
   table.connections[0].become("disconnected");
   table.last.die();
-  mock.timers.tick(SILENCE_MS);
+  pass(SILENCE_MS);
   entered(table);
   await settle();
   assert.deepEqual(types(table.last), ["enter", "subscribe", "publish-offer"]);
   assert.equal(table.last.sent.at(-1).negotiation, 2);
-  mock.timers.tick(SILENCE_MS);
+  pass(SILENCE_MS);
   assert.deepEqual(table.heard.at(-1), ["publish-lost", "publishing fell silent"]);
 });
 

@@ -17,7 +17,7 @@ from router.shell import players as players_module
 from router.shell.router import Router
 from shared.messages import player
 from shared.messages.base import encode
-from shared.tokens import PlayerClaims, ResumeClaims, issue
+from shared.tokens import PlayerClaims, ResumeClaims, SfuClaims, issue, verify
 from tests.router.actors import SECRET, Player, Sfu, player_token, until
 
 NOW = time.time()
@@ -196,6 +196,25 @@ async def test_grants_and_ownership_are_checked(router: Router, sfu: Sfu) -> Non
     await ann.hears(player.Failed, where=lambda m: m.code == "too-many")
     for each in (ann, mute, bob):
         await each.close()
+
+
+async def test_a_token_for_a_new_home_names_the_players_own_publications(router: Router, sfu: Sfu) -> None:
+    ws = router.state.announced_ws
+    other = await Sfu("s2", [ws], load=0.9).start()
+    ann, bob = await Player.join(ws, "room", "ann"), await Player.join(ws, "room", "bob")
+    await bob.say(player.Publish(publication="bobs", kind="audio", sfu="s1"))
+    for name in ("mic", "cam"):
+        await ann.say(player.Publish(publication=name, kind="audio", sfu="s1"))
+    given = await ann.asks_to_leave(sfu.state)
+    assert isinstance(given, player.AssignedSfu)
+    named = verify(SfuClaims, given.token, secret=SECRET, now_at=time.time()).publications
+    assert (given.sfu, named) == ("s2", ("cam", "mic"))
+    await ann.say(player.RequestAccess(sfu="s1", request="visit"))
+    visit = await ann.hears(player.SfuAccess)
+    assert verify(SfuClaims, visit.token, secret=SECRET, now_at=time.time()).publications == ()
+    for each in (ann, bob):
+        await each.close()
+    await other.stop()
 
 
 async def test_a_player_is_not_believed_about_sfus_of_other_rooms(router: Router, sfu: Sfu) -> None:
