@@ -39,7 +39,7 @@ picture beyond the bounds (40 ms of audio, two frame times of video).
     sluice rehearse exit --server /usr/bin/redis-server
 
 `scale` lets an autoscaler add an SFU and take one out, and checks every step. `chaos` kills, pauses and cuts off
-whatever there is, for minutes or hours, and checks that nobody hears what they need not hear.
+whatever there is, for minutes or hours, and checks that no bot hears what it need not hear.
 """,
 )
 

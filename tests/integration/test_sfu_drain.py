@@ -93,7 +93,7 @@ async def test_it_tells_every_router_what_it_is_and_everybody_when_it_cant_be_re
     assert one.states()[0].milestones.linked_s is None
 
 
-async def test_the_probe_call_shows_nowhere_as_load_or_as_somebody(world: World) -> None:
+async def test_the_probe_call_shows_nowhere_as_load_or_as_a_player(world: World) -> None:
     router = await world.router()
     sfu = await world.sfu(router)
     await until(lambda: any(state.warmed_up and state.load is not None for state in router.states()))

@@ -364,7 +364,7 @@ async def test_a_newer_session_that_is_put_back_replaces_an_older_one(world: Wor
     assert room.publications == {}
 
 
-async def test_leaving_takes_the_publications_along_and_nobody_elses(world: World) -> None:
+async def test_leaving_takes_the_publications_along_and_no_others(world: World) -> None:
     for name in ("p1", "p2"):
         await world.store.enter_room("room", player(name))
         await world.store.put_publication("room", publication(f"track-{name}", name))
@@ -401,7 +401,7 @@ async def test_reading_a_room_ends_leases_that_ran_out(world: World) -> None:
     assert (await world.store.read_room("room")).players == {}
 
 
-async def test_a_renewal_comes_in_time_until_somebody_looks(world: World) -> None:
+async def test_a_renewal_comes_in_time_until_a_reader_looks(world: World) -> None:
     await world.store.enter_room("room", player("p1"))
     await world.expire_lease("room", "p1")
     assert await world.store.renew_room("room", ["p1"]) == ()
@@ -428,7 +428,7 @@ async def test_the_same_generation_with_other_content_is_refused_and_with_the_sa
     assert await world.store.room_versions(["room"]) == version
 
 
-async def test_nobody_takes_another_players_publication(world: World) -> None:
+async def test_no_player_takes_anothers_publication(world: World) -> None:
     for name in ("p1", "p2"):
         await world.store.enter_room("room", player(name))
     await world.store.put_publication("room", publication("track", "p1"))

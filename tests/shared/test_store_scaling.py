@@ -309,7 +309,7 @@ async def test_a_state_that_can_not_be_read_is_an_error_for_the_leader_and_absen
     assert (await store.read_scaling(5)).state is None
 
 
-async def test_nobody_has_scaled_yet(store: Store) -> None:
+async def test_no_controller_has_scaled_yet(store: Store) -> None:
     assert await store.read_scaling(10) == Scaling()
 
 

@@ -313,7 +313,7 @@ async def test_a_hint_that_can_t_be_read_is_counted_and_skipped(
 # --- keys that hold what they should not ---
 
 
-async def test_keys_of_the_wrong_type_concern_nobody_else(server: EmbeddedRedis, store: Store) -> None:
+async def test_keys_of_the_wrong_type_concern_no_other(server: EmbeddedRedis, store: Store) -> None:
     keys = store.keys
     await store.put_sfu(SfuState(address="ws://good", sfu="good", incarnation=1))
     await store.place_room("good", wish("good"))

@@ -17,7 +17,7 @@ from tests.router.conftest import config
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-async def test_everybody_hears_of_the_cordon_and_nobody_is_put_back(seed: int) -> None:
+async def test_everybody_hears_of_the_cordon_and_no_player_is_put_back(seed: int) -> None:
     core, rng = StoreCore(time.time), random.Random(seed)
     routers = [
         Router(config(router=name), HostileStore(core, rng=rng, loss=0.04, doubled=0.1, delay_s=0.01), rng=rng)

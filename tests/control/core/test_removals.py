@@ -118,7 +118,7 @@ def test_a_cordon_that_was_seen_while_the_pool_was_not_known_was_seen() -> None:
     assert it.sfus[node].by == ""
 
 
-def test_a_node_on_which_somebody_is_again_drains_on() -> None:
+def test_a_node_that_has_a_player_again_drains_on() -> None:
     """It had a player before it heard our word: it drains as at any SIGTERM, and its cordon is renewed again."""
     it, node = ending()
     it.sfus[node].streams = 1
@@ -129,7 +129,7 @@ def test_a_node_on_which_somebody_is_again_drains_on() -> None:
     assert it.recorded().count(("terminated", "empty")) == 2, "said again, because it is a second end"
 
 
-def test_a_node_that_was_told_to_end_and_starts_anew_is_not_cordoned_again() -> None:
+def test_a_node_that_was_told_to_end_and_starts_again_is_not_cordoned_again() -> None:
     """Its platform has restarted it, or the order got lost; it is left alone when it stays."""
     it, node = ending()
     left_s = it.state.cooldown_left_s
@@ -160,7 +160,7 @@ def test_a_node_that_ends_at_our_word_drains_as_at_any_sigterm_and_is_not_taken_
     assert node not in it.pool.nodes
 
 
-def test_a_sigterm_before_our_word_is_somebody_elses_drain() -> None:
+def test_a_sigterm_before_our_word_is_not_our_drain() -> None:
     it, node = draining()
     it.tick()
     it.sfus[node].by, it.sfus[node].sigterm = "", True

@@ -40,7 +40,7 @@ def test_those_that_are_heard_again_later_than_others_are_not_lost() -> None:
     assert it.journal == []
 
 
-def test_a_launch_is_not_given_up_for_what_nobody_could_hear() -> None:
+def test_a_launch_is_not_given_up_for_what_no_router_could_hear() -> None:
     it = rig(load=HOT)
     it.pool.launches_warm = False
     it.until(ScaleAction.SCALE_OUT)

@@ -16,7 +16,7 @@ FIGURES = ScalingFigures(
 )  # fmt: skip
 
 
-def test_who_leads_is_said_and_that_nobody_does() -> None:
+def test_who_leads_is_said_and_that_no_controller_does() -> None:
     assert "ann" in leader_words(Leader("ann", 7, 4.0))
     assert "sluice control" in leader_words(None)
 

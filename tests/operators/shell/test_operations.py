@@ -45,7 +45,7 @@ async def test_a_cordon_returns_when_the_sfu_has_followed(store: Store) -> None:
     await obedient
 
 
-async def test_a_cordon_that_nobody_follows_is_a_loud_error(store: Store) -> None:
+async def test_a_cordon_that_its_sfu_does_not_follow_is_a_loud_error(store: Store) -> None:
     with pytest.raises(NotApplied, match="cordon of a was not applied"):
         await command(store, CommandVerb.CORDON, "a", within_s=0.2)
 

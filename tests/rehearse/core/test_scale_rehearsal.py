@@ -207,7 +207,7 @@ def test_what_is_missing_is_named_with_what_it_should_follow() -> None:
     assert missing(lines) == "'capacity' is not in the log after 'first packet'"
 
 
-def test_a_streak_that_began_anew_counts_from_its_new_beginning() -> None:
+def test_a_streak_that_began_again_counts_from_its_new_beginning() -> None:
     lines = story()
     cut = next(index for index, line in enumerate(lines) if "quiet=7/20" in line[1])
     lines[cut:cut] = [("control", tick(quiet_ticks=0)), *(("control", tick(quiet_ticks=n)) for n in range(1, 7))]
@@ -330,7 +330,7 @@ def test_people_are_told_the_story_and_the_first_broken_promise(capsys: pytest.C
     assert "not kept stuck here" in capsys.readouterr().out
 
 
-def test_the_picture_marks_what_happened_and_shows_the_cpu_beside_the_streams() -> None:
+def test_the_picture_marks_what_happened_and_shows_cpu_and_streams_together() -> None:
     figure = plot_scale(judged(seen()))
     words = {text.get_text() for axes in figure.axes for text in axes.texts}
     assert {"launch", "first packet", "capacity", "first room", "cordon", "move", "end"} <= words

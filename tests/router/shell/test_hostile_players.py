@@ -64,7 +64,7 @@ async def test_a_bad_first_frame_is_closed_with_a_typed_code(router: Router, cas
     assert router.state.rooms.sessions == 0
 
 
-async def test_whoever_says_nothing_is_closed(router: Router, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_websocket_that_says_nothing_is_closed(router: Router, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(players_module, "FIRST_MESSAGE_WITHIN_S", 0.05)
     peer = await Player.open(router.state.announced_ws)
     assert await peer.ends() == 4010
@@ -84,7 +84,7 @@ async def test_a_second_join_on_one_websocket_is_refused(router: Router, sfu: Sf
     assert await peer.ends() == 4004
 
 
-async def test_whoever_is_too_fast_is_closed_and_others_are_not(router: Router, sfu: Sfu) -> None:
+async def test_a_player_that_is_too_fast_is_closed_and_others_are_not(router: Router, sfu: Sfu) -> None:
     calm = await Player.join(router.state.announced_ws, "room", "calm")
     hasty = await Player.join(router.state.announced_ws, "room", "hasty")
     for n in range(200):
@@ -104,7 +104,7 @@ async def test_pings_at_websocket_level_count_against_the_limit_too(router: Rout
 
 
 @pytest.mark.process
-async def test_a_slow_reader_is_closed_and_nobody_else_notices(router: Router, sfu: Sfu) -> None:
+async def test_a_slow_reader_is_closed_and_no_other_notices(router: Router, sfu: Sfu) -> None:
     ws, room = router.state.announced_ws, f"room-{secrets.token_hex(3)}"
     talkers = [await Player.join(ws, room, f"talker-{n}") for n in range(12)]
     small = socket.create_connection(("127.0.0.1", int(ws.rsplit(":", 1)[1])))

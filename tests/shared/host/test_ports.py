@@ -55,7 +55,7 @@ def test_what_is_no_port_is_a_bad_setting(port: int) -> None:
         ("0.0.0.0", "at which they reach this machine"),
     ],
 )
-def test_an_address_where_nobody_can_be_reached_is_a_bad_setting(host: str, fix: str) -> None:
+def test_an_address_at_which_players_reach_no_program_is_a_bad_setting(host: str, fix: str) -> None:
     with pytest.raises(BadSetting, match=fix):
         check_host(host)
 

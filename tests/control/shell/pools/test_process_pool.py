@@ -194,7 +194,7 @@ async def test_a_process_killed_from_outside_is_failed_and_a_later_one_of_its_id
     assert (listed.phase, "status -9" in listed.detail) == (NodePhase.FAILED, True)
 
 
-async def test_a_process_that_nobody_could_write_down_is_found_by_its_mark(world: World) -> None:
+async def test_a_process_that_could_not_be_written_down_is_found_by_its_mark(world: World) -> None:
     """The controller died between the start and the second write of the file."""
     pool = world.pool()
     node = (await pool.launch("a")).node

@@ -111,7 +111,7 @@ def test_at_its_deadline_players_are_asked_at_the_pace_of_a_drain_for_as_long_as
     assert drain.state is DrainState.CORDONED, "asked, not cut"
 
 
-def test_without_a_deadline_nobody_is_asked() -> None:
+def test_without_a_deadline_no_player_is_asked() -> None:
     drain = machine("a")
     drain.handle(order("c1", lease=Lease(lease_s=3600.0)), now=NOW)
     assert run_to(drain, NOW + 3599) == []
