@@ -10,6 +10,7 @@ import msgspec
 
 from rehearse.core.ending import Ending, Failure
 from rehearse.core.gaps import ON_LOOPBACK, Bounds, LongestGaps, gaps_beyond
+from shared.fleet_rows import short
 
 STALL_MATTERS_MS = 20.0
 """From here on this machine's own stalls may be the reason for a gap beyond the bounds: one audio packet's time."""
@@ -106,16 +107,16 @@ def summarize(
         players_evicted=sum(report.evicted for report in reports),
         players_rejoined=sum(len(ending.rejoined) for ending in endings),
         failed_connections=len(failures),
-        machine_stall_ms_max=_rounded(stall_ms),
-        audio_gap_ms_max=_rounded(gaps.audio_ms),
-        video_gap_ms_max=_rounded(gaps.video_ms),
+        machine_stall_ms_max=short(stall_ms),
+        audio_gap_ms_max=short(gaps.audio_ms),
+        video_gap_ms_max=short(gaps.video_ms),
         video_frame_ms=round(gaps.frame_ms, 2),
         audio_gap_ms_bound=bounds.audio_ms if kind is not RehearsalKind.EXIT else None,
         video_gap_ms_bound=round(bounds.video_frames * gaps.frame_ms, 1) if kind is not RehearsalKind.EXIT else None,
-        cordon_to_last_told_ms=_rounded(None if told is None else told * 1000),
-        cordon_to_last_move_s=_rounded(_worst((a, e.began) for e in endings for a in e.moved.values())),
-        cordon_to_exit_s=_rounded(_worst((e.ended, e.began) for e in endings)),
-        exit_order_to_last_rejoin_s=_rounded(_worst((a, e.ordered) for e in endings for a in e.rejoined.values())),
+        cordon_to_last_told_ms=short(None if told is None else told * 1000),
+        cordon_to_last_move_s=short(_worst((a, e.began) for e in endings for a in e.moved.values())),
+        cordon_to_exit_s=short(_worst((e.ended, e.began) for e in endings)),
+        exit_order_to_last_rejoin_s=short(_worst((a, e.ordered) for e in endings for a in e.rejoined.values())),
         sfu_exit_codes=[ending.exit_code for ending in endings],
         sfus_ended=[ending.sfu for ending in endings],
         producers_at_exit=sum(report.producers_at_exit for report in reports),
@@ -199,10 +200,6 @@ def _worst(spans: Iterable[tuple[float | None, float | None]]) -> float | None:
             return None
         lengths.append(end - begin)
     return max(lengths, default=None)
-
-
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, 3)
 
 
 def _names(players: Iterable[str]) -> str:

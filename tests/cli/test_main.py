@@ -64,7 +64,7 @@ def test_the_list_of_commands_says_what_each_does_and_loads_none() -> None:
 def test_the_list_of_benchmarks_says_what_each_measures(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["bench", "--help"]) == 0
     told = capsys.readouterr().out
-    for words in ("choose  Time to", "join    Time from", "notify  From an SFU's", "relay   CPU per forwarded"):
+    for words in ("choose  Time to", "join    Time from", "notify  Time from an SFU's", "relay   CPU per forwarded"):
         assert words in told
 
 
