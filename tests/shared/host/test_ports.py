@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import random
 import socket
 
 import pytest
 
 from shared.errors import BadSetting, NoPort
-from shared.host.ports import HIGH, LOW, Ports, check_host, check_port, is_free
+from shared.host.ports import HIGH, LOW, Ports, check_host, check_port, in_any_order, is_free
 
 
 def test_ports_are_distinct_and_below_the_ephemeral_range() -> None:
@@ -64,3 +65,13 @@ def test_loopback_addresses_and_ports_at_the_bounds_are_allowed() -> None:
     check_host("127.0.0.1")
     check_port(0)
     check_port(65_535)
+
+
+def test_two_programs_with_one_seed_draw_ports_apart() -> None:
+    """As in okteto/okteto issue 2973, where test runs with one seed took each other's ports."""
+    drawn = []
+    for _ in range(2):
+        random.seed(1)
+        drawn.append(in_any_order(range(100), but={7}))
+    assert drawn[0] != drawn[1]
+    assert sorted(drawn[0]) == [port for port in range(100) if port != 7]
