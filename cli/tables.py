@@ -28,13 +28,26 @@ def fleet_table(view: FleetView) -> RenderableType:
             plain(row.version),
             plain(drain_of(row)),
         )
-    routers = columns("router", "players", "linked SFUs", "API")
+    routers = columns("router", "players", "no media", "linked SFUs", "API")
     for router in view.routers:
         if router.silent:
-            routers.add_row(plain(router.router), "–", plain(f"silent {router.silent_for_s:.0f} s", "red"), "")
+            routers.add_row(plain(router.router), "–", "–", plain(f"silent {router.silent_for_s:.0f} s", "red"), "")
         else:
-            routers.add_row(plain(router.router), str(router.players), plain(" ".join(router.sfus)), plain(router.http))
-    return Group(sfus, routers)
+            routers.add_row(
+                plain(router.router),
+                str(router.players),
+                plain(known(router.without_media), "red" if router.without_media else ""),
+                plain(" ".join(router.sfus)),
+                plain(router.http),
+            )
+    return Group(sfus, routers, *_without_media(view))
+
+
+def _without_media(view: FleetView) -> list[RenderableType]:
+    """Who has no media, a line each; empty when all have."""
+    named = [each for router in view.routers if not router.silent for each in router.who_without_media]
+    lines = [f"{each.who} in {each.room}: can't {' or '.join(each.missing)}" for each in named]
+    return [plain(f"no media gets through: {line}", "red") for line in lines]
 
 
 def players_table(players: Sequence[dict[str, Any]]) -> RenderableType:

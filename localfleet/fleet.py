@@ -195,6 +195,7 @@ class Fleet:
             http_port=http_port,
             announced_ip=host,
             announced_udp_port=None if told_udp == udp_port else told_udp,
+            tcp=None if told_udp == udp_port else False,  # media goes by its road only
             announced_ws=f"ws://{host}:{told_port}",
             routers=[f"ws://{host}:{port}" for port in links],
             links=self.spec.links,

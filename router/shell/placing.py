@@ -173,7 +173,7 @@ class Placing:
 
     def _owned(self, claims: ResumeClaims) -> tuple[str, ...]:
         room = self._state.rooms.get(claims.room)
-        return tuple(sorted(room.publications_of(claims.player))[:MAX_PUBLICATIONS]) if room else ()
+        return tuple(sorted(room.owned_by(claims.player, claims.identity))[:MAX_PUBLICATIONS]) if room else ()
 
     def sfu_token(self, sfu: str, claims: ResumeClaims, *, publish: bool) -> str:
         """Opens `sfu` for this player for a short time."""

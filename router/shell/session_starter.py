@@ -199,6 +199,8 @@ class SessionStarter:
         self._updates.soon(room)
 
     def _adopt_one(self, session: Session, room: Room, said: PublicationRecord) -> None:
+        if not room.kept_ids.may_publish(said.publication, session.claims.identity):
+            return
         known = room.publications.get(said.publication)
         if known is not None and (known.player != session.player or known.generation >= said.generation):
             return

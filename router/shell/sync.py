@@ -151,6 +151,8 @@ class Sync:
                 version=state.config.version,
                 players=state.rooms.sessions,
                 sfus=self._links.ids,
+                without_media=state.rooms.without_media,
+                who_without_media=state.rooms.who_without_media(),
             )
         )
         state.routers = tuple(await state.store.read_routers())

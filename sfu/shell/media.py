@@ -108,6 +108,10 @@ class PortMedia:
         """Take in who was heard when."""
         self.heard = {peer.peer: peer.last_heard for peer in snapshot.peers}
 
+    def announce(self, candidate: Candidate) -> None:
+        """Another way in, for descriptions made from now on."""
+        self.candidates = (*self.candidates, candidate)
+
     def open(self, *, on_lost: Callable[[str], None]) -> MediaPeer:
         return PortPeer(self, on_lost=on_lost)
 

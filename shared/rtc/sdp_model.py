@@ -113,6 +113,8 @@ class Candidate:
     ip: str
     port: int
     type: str = "host"
+    tcptype: str = ""
+    """Of a TCP candidate: who connects (RFC 6544); `passive` waits for the other end."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -276,6 +276,12 @@ def _ssrc_group(draft: _Draft, value: str) -> None:
         draft.append("fid_groups", pair)
 
 
+def _extension_of(parts: list[str], name: str) -> str:
+    """The value of a candidate's extension attribute; empty without it."""
+    extensions = dict(zip(parts[8::2], parts[9::2], strict=False))
+    return extensions.get(name, "")[:16]
+
+
 def _candidate(draft: _Draft, value: str) -> None:
     """A candidate we can't read is one we can't use, not an error (RFC 8839 section 5.1)."""
     parts = value.split()
@@ -297,6 +303,7 @@ def _candidate(draft: _Draft, value: str) -> None:
             ip=parts[4][:256],
             port=port,
             type=parts[7][:16],
+            tcptype=_extension_of(parts, "tcptype"),
         ),
     )
 

@@ -16,6 +16,7 @@ import yaml
 from cli.errors import PARTS
 from client_sim.config import BotsConfig
 from router.config import RouterConfig
+from router.core.ice_servers import IceSettings
 from sfu.config import SfuConfig
 
 ROOT = Path(__file__).parents[2]
@@ -78,7 +79,7 @@ def test_every_sfu_that_comes_back_runs_through_the_script_that_keeps_a_drain() 
 @pytest.mark.parametrize("name", [name for name in SERVICES if name != "redis"])
 def test_every_setting_is_one_of_the_program_or_of_its_scripts(name: str) -> None:
     config: Any = RouterConfig if name.startswith("router") else BotsConfig if name == "bots" else SfuConfig
-    known = {each.name.upper() for each in dataclasses.fields(config)}
+    known = {each.name.upper() for part in (config, IceSettings) for each in dataclasses.fields(part)}
     given = {key.removeprefix("SLUICE_") for key in SERVICES[name]["environment"]}
     assert given <= known | OF_RUN
     assert not (OF_RUN - {"VERSION"}) & known, "a program would read what is meant for a script"

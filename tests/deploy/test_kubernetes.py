@@ -106,7 +106,8 @@ def _right(method: str, path: str) -> tuple[str, str]:
 def test_the_grace_is_what_the_sfu_counts_with() -> None:
     environ = {each["name"]: each.get("value") for each in container_of("sluice-sfu")["env"]}
     grace_s = pod_of("sluice-sfu")["terminationGracePeriodSeconds"]
-    assert grace_s == float(environ["SLUICE_GRACE_S"]) == SfuConfig().grace_s
+    assert float(environ["SLUICE_GRACE_S"]) == SfuConfig().grace_s
+    assert grace_s == SfuConfig().grace_s + 30, "the SFU ends before it is killed"
     assert pod_of("sluice-router")["terminationGracePeriodSeconds"] > RouterConfig().closing_spread_s + 5
 
 
@@ -144,7 +145,13 @@ def test_a_programs_id_is_its_pods_name(name: str, setting: str) -> None:
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_selectors_find_the_pods_of_their_deployment(name: str) -> None:
     spec = of("Deployment", name)["spec"]
-    assert spec["selector"] == {"matchLabels": spec["template"]["metadata"]["labels"]}
+    labels = spec["template"]["metadata"]["labels"]
+    assert spec["selector"] == {"matchLabels": labels}
+    assert labels["app.kubernetes.io/component"] == name.removeprefix("sluice-")
+    assert (
+        of("Service", "sluice-router")["spec"]["selector"]
+        == of("Deployment", "sluice-router")["spec"]["selector"]["matchLabels"]
+    )
     for budget in (each for each in OBJECTS if each["kind"] == "PodDisruptionBudget"):
         assert budget["spec"]["selector"] == of("Deployment", budget["metadata"]["name"])["spec"]["selector"]
 

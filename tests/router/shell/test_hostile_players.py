@@ -217,6 +217,24 @@ async def test_a_token_for_a_new_home_names_the_players_own_publications(router:
     await other.stop()
 
 
+async def test_a_person_who_comes_back_gets_the_ids_that_another_wants_meanwhile(router: Router, sfu: Sfu) -> None:
+    ws = router.state.announced_ws
+    ann, mallory = await Player.join(ws, "room", "ann"), await Player.join(ws, "room", "mallory")
+    await ann.say(player.Publish(publication="mic", kind="audio", sfu="s1"))
+    await mallory.hears(player.RoomUpdate, where=lambda m: any(p.publication == "mic" for p in m.publications))
+    back = await Player.join(ws, "room", "ann")
+    assert back.welcome.assignment is not None
+    token = back.welcome.assignment.token
+    assert verify(SfuClaims, token, secret=SECRET, now_at=time.time()).publications == ("mic",)
+    await mallory.hears(player.RoomUpdate, where=lambda m: "mic" in m.ended)
+    await mallory.say(player.Publish(publication="mic", kind="audio", sfu="s1"))
+    assert (await mallory.hears(player.Failed)).code == "not-allowed"
+    await back.say(player.Publish(publication="mic", kind="audio", sfu="s1", generation=2))
+    await mallory.hears(player.RoomUpdate, where=lambda m: any(p.player == back.welcome.player for p in m.publications))
+    for each in (mallory, back):
+        await each.close()
+
+
 async def test_a_player_is_not_believed_about_sfus_of_other_rooms(router: Router, sfu: Sfu) -> None:
     other = await Sfu("s2", [router.state.announced_ws], load=0.9).start()
     liar = await Player.join(router.state.announced_ws, "room", "liar")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -170,3 +171,22 @@ def test_pages_of_the_package_are_served(pages: Pages, path: str) -> None:
 )
 def test_nothing_else_is(pages: Pages, path: str) -> None:
     assert pages.find(path) is None
+
+
+async def test_who_has_no_media_is_told_to_operators(router: Router, http: aiohttp.ClientSession, sfu: Sfu) -> None:
+    ann = await Player.join(router.state.announced_ws, "room", "ann")
+    await ann.say(player.MediaState(missing=("send", "receive")))
+    await until(lambda: router.state.rooms.without_media == 1, what="it is noted")
+    assert "sluice_router_players_without_media 1.0" in await (await http.get("/metrics")).text()
+
+    async def row() -> dict[str, object]:
+        return dict((await (await http.get("/api/fleet")).json())["routers"][0])
+
+    deadline = router.state.mono() + 10.0
+    while (await row()).get("without_media") != 1:
+        assert router.state.mono() < deadline
+        await asyncio.sleep(0.1)
+    assert (await row())["who_without_media"] == [{"who": "Ann", "room": "room", "missing": ["send", "receive"]}]
+    await ann.say(player.MediaState())
+    await until(lambda: router.state.rooms.without_media == 0, what="it has media again")
+    await ann.close()
