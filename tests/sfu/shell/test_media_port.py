@@ -303,7 +303,7 @@ async def test_bad_integrity_and_unknown_ufrag_are_not_answered(sfu: Sfu) -> Non
     assert client.stun_answers == 1
 
 
-async def test_strange_datagrams_harm_nobody(sfu: Sfu) -> None:
+async def test_strange_datagrams_do_no_harm(sfu: Sfu) -> None:
     publisher, source = await sfu.connect()
     viewer, side = await sfu.connect()
     sfu.publish(source)
