@@ -16,10 +16,11 @@ MOST_NARROW = 32
 """Seats of each port for health and refusals (`shared.front.seats`)."""
 
 
-def raise_soft_limit() -> int:
-    """Raise the soft limit of open files to the hard one, and return it; -1: there is none.
+def raise_open_files() -> int:
+    """Raise the soft limit of open files to the hard one, for this process and its children, and return it; -1: there
+    is none.
 
-    A container's soft limit is often 1,024, which is a default for programs that call `select`.
+    A shell's or container's soft limit is often 1,024, which is a default for programs that call `select`.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
@@ -34,7 +35,7 @@ def allow_open_files(
 
     One log line tells when that is too low for `most`, the value of `setting`, at `each` files apiece.
     """
-    hard = raise_soft_limit()
+    hard = raise_open_files()
     needed = most * each + others
     if 0 <= hard < needed:
         log.warning(

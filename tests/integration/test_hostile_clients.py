@@ -15,7 +15,7 @@ import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
-from shared.host.files import raise_soft_limit
+from shared.host.files import raise_open_files
 from shared.messages import player
 from shared.messages.base import encode
 from shared.messages.codes import CloseCode
@@ -35,7 +35,7 @@ NO_PROXY = {"trusted_proxies": "192.0.2.1", "allowed_origins": APP}
 
 @pytest.fixture
 async def router(redis_url: str, fleet: str, tmp_path: Path) -> AsyncIterator[RouterProcess]:
-    raise_soft_limit()
+    raise_open_files()
     keys = tmp_path / "keys"
     keys.write_text(f"{SECRET}\n{OLD}\n")
     with (tmp_path / "router.log").open("wb") as log:
