@@ -37,6 +37,8 @@ app.command("bench.choose:app", name="choose", help="Time to choose among many S
 def notify_(*, settings: NotifySettings = DEFAULT, json: bool = False) -> int:
     """From an SFU's SIGTERM to the last of ten thousand idle players told, and a router's memory per player.
 
+    It ends an SFU, so it starts a fleet of its own; the one that `sluice up` runs here is left alone.
+
     Parameters
     ----------
     json
