@@ -27,6 +27,11 @@ class CarryingLink:
     """Subscribers of each publication there."""
 
     @property
+    def has_media(self) -> bool:
+        """Media can get through to its SFU, or does."""
+        return self.connected or bool(self.flowing)
+
+    @property
     def unheard(self) -> bool:
         """None of its publications has a subscriber there."""
         return not any(self.watched.values())

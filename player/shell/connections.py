@@ -173,6 +173,10 @@ class Connections:
         }
         return counts | {"repaired": self._past_repaired + sum(link.repaired for link in links)}
 
+    def links(self) -> list[MediaLink]:
+        """All links, in no order."""
+        return list(self._all())
+
     def _release(self, number: int) -> MediaLink | None:
         """The link with this number, unless it also goes by another: one that was revived has the old and the new."""
         link = self._carrying.pop(number, None)

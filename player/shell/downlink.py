@@ -28,6 +28,8 @@ class DownlinkCallbacks:
     close: Callable[[MediaTransport], None]
     """It is of no more use."""
     unit: UnitHandler
+    connected: Callable[[], None]
+    """Media can come."""
     failed: Callable[[str], bool]
     """The connection could not be opened, or broke: whether to open it again."""
 
@@ -127,6 +129,7 @@ class Downlink:
             self._failed(transport, error.code)
         else:
             self._attempt = 0
+            self._tell.connected()
 
     def _failed(self, transport: MediaTransport, reason: str) -> None:
         if transport is self.transport and self._tell.failed(reason):

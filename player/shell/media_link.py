@@ -39,7 +39,7 @@ class MediaLinkOwner(Protocol):
         visitor may get it later."""
 
     def link_connected(self, link: MediaLink) -> None:
-        """The publish connection is up, whether or not we send anything."""
+        """The publish connection is up, whether or not we send anything; with nothing to publish, the other one."""
 
     def link_refused(self, link: MediaLink, number: int, code: str) -> None:
         """A visitor did not get that right, and stays a visitor."""
@@ -113,6 +113,7 @@ class MediaLink:
                 spawn=self._spawn,
                 close=self._close,
                 unit=self._unit,
+                connected=self._down_connected,
                 failed=self._down_failed,
             ),
             cname=publisher.cname,
@@ -219,6 +220,16 @@ class MediaLink:
         return [transport for transport in (self._up.transport, self._down.transport) if transport is not None]
 
     @property
+    def publish_transport(self) -> MediaTransport | None:
+        """The publish connection; None before there is one."""
+        return self._up.transport
+
+    @property
+    def subscribe_transport(self) -> MediaTransport | None:
+        """The subscribe connection; None before the SFU has offered anything."""
+        return self._down.transport
+
+    @property
     def repaired(self) -> int:
         """Lost packets that retransmissions brought."""
         return self._down.repaired
@@ -309,6 +320,10 @@ class MediaLink:
             self._owner.link_unpublished(self, reason)
         else:
             self._fail(reason)
+
+    def _down_connected(self) -> None:
+        if self._up.transport is None and self.number is not None:
+            self._owner.link_connected(self)
 
     def _down_failed(self, reason: str) -> bool:
         if self._finished or self._up.transport is not None:

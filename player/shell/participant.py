@@ -18,6 +18,7 @@ from player.core.behaviour import RuleBox, decide
 from player.core.follower import Follower
 from player.core.frames import is_key
 from player.core.heard import MAX_EXCLUDED
+from player.core.media_watch import LinkMedia, MediaNeeds, needs_of
 from player.core.mover import Mover
 from player.core.own_tracks import OwnTracks
 from player.core.room_view import RoomView
@@ -27,6 +28,7 @@ from player.core.tracks import PushedTrack
 from player.core.translate import media_event, router_event, router_message
 from player.shell.connections import Connections
 from player.shell.media_link import MediaLink
+from player.shell.media_reports import MediaReports, media_of
 from player.shell.publisher import TrackPublisher
 from player.shell.receiver import PacketTap
 from player.shell.router_connection import Callbacks, RouterConnection
@@ -82,6 +84,12 @@ class Participant:
             closed=lambda sfu: self._run(self.follower.closed(sfu)),
             rng=rng,
         )
+        self._media = MediaReports(
+            needs=self._needs,
+            links=lambda: [media_of(link) for link in self.connections.links()],
+            send=self.router.send,
+            tell=watcher.event,
+        )
         self._watcher = watcher
         self._visits: dict[str, str] = {}
         """SFUs we asked the router's leave to visit, by request id."""
@@ -100,6 +108,7 @@ class Participant:
 
     def start(self) -> None:
         """Join."""
+        self._media.start()
         self._session = asyncio.create_task(self._be_connected())
 
     def set_presence(self, presence: Presence) -> None:
@@ -138,6 +147,7 @@ class Participant:
     async def leave(self) -> None:
         """End the session and all links. Safe twice."""
         self.publisher.stop()
+        self._media.stop()
         await self.router.leave()
         self._handle(m.Left())
         await self.connections.close()
@@ -171,6 +181,7 @@ class Participant:
             self._end(self.router.ended)
 
     def _end(self, reason: str) -> None:
+        self._media.stop()
         if not self._over:
             self._over = True
             self._watcher.event(e.SessionEnded(reason=reason))
@@ -351,6 +362,11 @@ class Participant:
         if message.assignment is not None:
             self._handle_if(router_event(message.assignment))
         self._run(self.view.snapshot(message.snapshot))
+        self._media.welcomed()
+
+    def _needs(self, links: list[LinkMedia]) -> MediaNeeds:
+        sends = self.can_publish and bool(self.tracks.publications)
+        return needs_of(sends=sends, takes=self.follower.sources(), links=links)
 
     def _begin_new_session(self) -> None:
         """The old session's links can't be renewed: those that carry us last until the mover has opened new ones."""
@@ -397,6 +413,8 @@ class Participant:
         if isinstance(message, media.PublicationEnded):
             self._run(self.follower.copy_ended(message.publication, link.sfu))
         elif isinstance(message, player.Failed):
+            if message.code == Refusal.CODEC_REFUSED and message.publication in self.follower.publications:
+                self.follower.undecodable.add(message.publication)
             self._watcher.event(
                 e.RequestRefused(
                     sfu=link.sfu, code=message.code, message=message.message, publication=message.publication
@@ -406,6 +424,7 @@ class Participant:
             self._handle_if(media_event(message, link=link.number, sfu=link.sfu))
 
     def _failed(self, sfu: str, reason: str) -> None:
+        self._media.failed(sfu, reason)
         if reason not in NOT_FAILURES:
             self._watcher.event(e.LinkFailed(sfu=sfu, reason=reason))
 
@@ -431,6 +450,8 @@ class Participant:
         target = self.mover.links.target
         if not link.was_inside or (target is not None and target.number == link.number):
             self._failed(link.sfu, reason)
+        else:
+            self._media.failed(link.sfu, reason)
 
     def _tell_cut(self, numbers: Iterable[int], reason: str) -> None:
         for number in numbers:

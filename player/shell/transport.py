@@ -23,6 +23,8 @@ FIRST_CHECKS_S = 0.05
 """Between checks until the first answer (RFC 8445 section 14.2)."""
 CONSENT_S = 15.0
 """Without an answer for this long the path is gone; RFC 7675 says 30."""
+HEARD_S = 6.0
+"""Without an answer for this long, two checks went unanswered: nothing can be said to get through."""
 CONNECT_S = 10.0
 RECEIVE_BUFFER = 1 << 20
 """Socket buffer [bytes]: a second of stall at a full room's rate."""
@@ -86,6 +88,16 @@ class MediaTransport:
     def connected(self) -> bool:
         """Media can be sent, as far as we know."""
         return self._srtp is not None and self._socket is not None
+
+    @property
+    def heard(self) -> bool:
+        """It is connected, and the SFU answered a check lately."""
+        return self.connected and time.monotonic() - self._answered_at < HEARD_S
+
+    @property
+    def far(self) -> FarEnd | None:
+        """Where the SFU's media goes; None before it has said."""
+        return self._far
 
     async def connect(self, far: FarEnd) -> None:
         """Reach the SFU. Raises `TransportFailed`; the transport is closed then."""

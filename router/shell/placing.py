@@ -11,7 +11,8 @@ from router.core.placements import line
 from router.core.plan import Ask, PlacementPlan
 from router.core.release import release_of
 from router.core.room import MAX_PUBLICATIONS
-from router.core.selector import PlacementDecision, Preference
+from router.core.selector.decision import PlacementDecision
+from router.core.selector.ladder import Preference
 from router.core.sessions import Session
 from router.shell.state import RouterState
 from router.shell.store_writer import StoreWriter
@@ -172,7 +173,7 @@ class Placing:
 
     def _owned(self, claims: ResumeClaims) -> tuple[str, ...]:
         room = self._state.rooms.get(claims.room)
-        return tuple(sorted(room.publications_of(claims.player))[:MAX_PUBLICATIONS]) if room else ()
+        return tuple(sorted(room.owned_by(claims.player, claims.identity))[:MAX_PUBLICATIONS]) if room else ()
 
     def sfu_token(self, sfu: str, claims: ResumeClaims, *, publish: bool) -> str:
         """Opens `sfu` for this player for a short time."""

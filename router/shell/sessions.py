@@ -11,6 +11,9 @@ from router.shell.store_writer import StoreWriter
 from router.shell.updates import Updates
 from shared.messages.codes import CloseCode
 
+LOST_AFTER_S = 5.0
+"""A session without its websocket for this long is told to its room as lost: most are resumed within a second."""
+
 
 class Sessions:
     """Ends sessions, and merges what Redis says of them."""
@@ -26,8 +29,9 @@ class Sessions:
         if session.wire is wire and room is not None and room.sessions.get(session.player) is session:
             self._state.rooms.lose(session, now=self._state.mono())
 
-    def mark(self, session: Session, wire: PlayerWire, *, lost: bool) -> None:
-        """Nothing is heard of the player, or something again; a session that is resumed is not marked."""
+    def mark(self, session: Session, wire: PlayerWire | None, *, lost: bool) -> None:
+        """Nothing is heard of the player over this websocket (None: it has none), or something again. A session that is
+        resumed is not marked."""
         room = self._state.rooms.get(session.room)
         if session.wire is not wire or room is None or session.player not in room.players:
             return
@@ -47,7 +51,9 @@ class Sessions:
             wire.end(CloseCode.REPLACED, "a newer session of this identity took over")
 
     def expire(self) -> None:
-        """End every session that was not resumed in time."""
+        """End every session that was not resumed in time; those that have not come back at once are lost."""
+        for session in self._state.rooms.detached_for(LOST_AFTER_S, now=self._state.mono()):
+            self.mark(session, None, lost=True)
         for session in self._state.rooms.expired(now=self._state.mono()):
             self._end(session, tell_store=True)
 

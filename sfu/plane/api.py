@@ -399,5 +399,8 @@ class SocketPlane(Plane, Protocol):
     def event_fd(self) -> int:
         """Readable when `datagrams` or `events` has something; -1 before `start`."""
 
+    def streamed(self) -> list[tuple[bytes, Address]]:
+        """What is to be sent over TCP, with its connection, in order."""
+
     def datagrams(self) -> list[tuple[bytes, Address]]:
         """What has arrived that is STUN or DTLS, with its source, in order; call `events` after it, each time."""

@@ -102,6 +102,16 @@ class Moved(Message, frozen=True, kw_only=True):
     video_gap_ms: float | None = None
 
 
+class MediaState(Message, frozen=True, kw_only=True):
+    """Whether the player's media gets through, whatever its websockets do; operators see who has none.
+
+    Sent when it has changed, and after each `welcome` while something is missing. A router older than this skips it.
+    """
+
+    missing: tuple[str, ...] = ()
+    """`send` (the others can't hear or see the player), `receive` (it can't hear or see all of them), both, or none."""
+
+
 class Ping(Message, frozen=True, kw_only=True):
     """Browsers can't send websocket pings; this is theirs."""
 
@@ -109,7 +119,18 @@ class Ping(Message, frozen=True, kw_only=True):
 
 
 ToRouter = (
-    Join | Resume | Leave | RequestSfu | RequestAccess | Publish | Unpublish | SetPresence | Decided | Moved | Ping
+    Join
+    | Resume
+    | Leave
+    | RequestSfu
+    | RequestAccess
+    | Publish
+    | Unpublish
+    | SetPresence
+    | Decided
+    | Moved
+    | MediaState
+    | Ping
 )
 
 # --- router -> player ---

@@ -88,7 +88,9 @@ class Rig:
 
     @staticmethod
     def address(peer: int, place: int = 0) -> Address:
-        """One of the peer's addresses: it has as many as it likes."""
+        """One of the peer's addresses: it has as many as it likes. From the tenth on they are TCP connections."""
+        if place >= 10:
+            return "192.0.2.1", 1000 + peer, f"tcp/{100 * place + peer}"
         return f"192.0.2.{1 + place}", 1000 + peer
 
     def check(self, peer: int, place: int, *, nominated: bool = False) -> None:

@@ -14,6 +14,7 @@ import { MediaLink } from "./media-link.js";
 const PASSED_ON = [
   "entered",
   "connected",
+  "media",
   "flowing",
   "consumers",
   "track",
@@ -56,6 +57,11 @@ export class LinkPool extends Emitter {
   /** The SFUs with a link, each once. */
   sfus() {
     return [...new Set([...this.#links.keys()].map(sfuOf))];
+  }
+
+  /** The media connections of each link: {sfu, publishes, subscribes, where}; see media-link.js. */
+  media() {
+    return [...this.#links.values()].map(({ key, link }) => ({ sfu: sfuOf(key), ...link.media }));
   }
 
   /** Open a link to publish over, or make a visit that is open already one. */

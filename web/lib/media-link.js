@@ -7,12 +7,14 @@
  * that falls silent restarts ICE: on another network it goes on as it was.
  *
  * Events:  "entered" {}                  the SFU let us in, or replaced our grants
- *          "connected" {}                the publish connection is up, whether or not packets flow
+ *          "connected" {}                the publish connection is up, whether or not packets flow; with nothing to publish
+ *                                        here, the subscribe connection
  *          "flowing" {publication, generation}
  *          "consumers" {publication, count}
  *          "track" / "track-gone"        see subscriber.js
  *          "ended" {publication}         a publication is no longer on this SFU
  *          "please-move" {withinMs, incarnation, revision}
+ *          "media" {}                    the state of one of the connections has changed; see `media`
  *          "publish-lost" {reason}       the publish connection broke; what is subscribed goes on
  *          "unsubscribed" {}             the subscribe connection broke and is opened again; its tracks are gone
  *          "silent" {}                   a media connection has fallen silent, and restarts ICE
@@ -24,6 +26,7 @@
 
 import { Emitter } from "./emitter.js";
 import { Backoff } from "./jitter.js";
+import { placesOf } from "./media-watch.js";
 import { CHECK_MS, Close, read, REFUSALS, write } from "./protocol.js";
 import { Publisher } from "./publisher.js";
 import { Subscriber } from "./subscriber.js";
@@ -221,6 +224,18 @@ export class MediaLink extends Emitter {
     this.#subscriber?.close();
   }
 
+  /** Has the SFU let us in, the states of both connections (null for one that there is not), where their media goes. */
+  get media() {
+    const [publish, subscribe] = [this.#publisher?.pc, this.#subscriber?.pc];
+    const said = (publish ?? subscribe)?.remoteDescription ?? subscribe?.remoteDescription;
+    return {
+      isInside: this.#mayReturn,
+      publishes: publish?.connectionState ?? null,
+      subscribes: subscribe?.connectionState ?? null,
+      where: placesOf(said?.sdp),
+    };
+  }
+
   /** @returns {Promise<RTCStatsReport[]>} of both connections */
   async stats() {
     const connections = [this.#publisher?.pc, this.#subscriber?.pc].filter(Boolean);
@@ -242,7 +257,8 @@ export class MediaLink extends Emitter {
       this.#subscriber = new Subscriber({ send: (type, fields) => this.#send(type, fields), connection: this.connection });
       for (const name of ["track", "track-gone"]) this.#subscriber.on(name, (detail) => this.emit(name, detail));
       const restart = () => this.isAway || this.#send("restart-ice"); // once let in again, we say so anyway
-      this.#watch(this.#subscriber.pc, "subscribing", { lost: (reason) => this.#lose(reason), restart });
+      const connected = () => this.#publisher || this.emit("connected", {});
+      this.#watch(this.#subscriber.pc, "subscribing", { lost: (reason) => this.#subscribingLost(reason), restart, connected });
     }
     return this.#subscriber;
   }
@@ -250,7 +266,7 @@ export class MediaLink extends Emitter {
   #watch(pc, what, { lost, restart, connected = () => {} }) {
     const revive = (tries, whileAway) => {
       if (tries === 0) {
-        lost(`${what} fell silent`);
+        lost("ice-silent");
         return;
       }
       restart(); // more than once: a device that changes its network has no address for a moment
@@ -263,7 +279,8 @@ export class MediaLink extends Emitter {
     pc.onconnectionstatechange = () => {
       this.#cancel(what);
       if (pc.connectionState === "connected") connected();
-      if (pc.connectionState === "failed") lost(`${what} failed`);
+      if (pc.connectionState === "failed") lost("ice-timeout");
+      this.emit("media", {});
       if (pc.connectionState !== "disconnected") return;
       revive(RESTARTS, RESTARTS);
       this.#check();
@@ -277,6 +294,12 @@ export class MediaLink extends Emitter {
     if (this.#socket) this.#giveUp(this.#socket);
     this.#publisher?.restart().catch((error) => this.#publishingLost(`restart: ${error.message}`));
     if (this.#subscriber) this.#send("restart-ice");
+  }
+
+  /** What is published goes on while it gets through, and no other SFU has what we want from here: ask for ways again. */
+  #subscribingLost(reason) {
+    if (this.#publisher?.pc.connectionState === "connected") this.#send("restart-ice");
+    else this.#lose(reason);
   }
 
   #publishingLost(reason) {

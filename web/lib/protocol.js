@@ -45,7 +45,7 @@ export const CLOSE_ADVICE = Object.freeze({
 });
 
 const PRESENCE = { at_desk: true, in_ambient_meeting: false, in_conversation: false };
-const PLAYER = { name: "", sfu: "", stay: null, router: "", epoch: 0 };
+const PLAYER = { name: "", sfu: "", stay: null, router: "", epoch: 0, lost: false };
 const PUBLICATION = { source: "", sfu: "", generation: 1 };
 const NOTICE = { incarnation: 0, revision: 0, reason: "", asks_in_s: null, ends_in_s: null };
 const ASSIGNMENT = { incarnation: 0, revision: 0, request: "" };

@@ -140,7 +140,7 @@ test("a broken subscribe connection is asked for again, and the link lives", (t)
   assert.deepEqual(table.heard.at(-1), ["unsubscribed", null]);
 });
 
-/** As much of a peer connection as publishing needs; `connections` are the ones made, newest last. */
+/** As much of a peer connection as a link needs; `connections` are the ones made, newest last. */
 function fakeConnections(t) {
   const connections = [];
   class Connection {
@@ -157,6 +157,12 @@ function fakeConnections(t) {
     restarts = 0;
     restartIce() {
       this.restarts++;
+    }
+    getTransceivers() {
+      return [];
+    }
+    async createAnswer() {
+      return { type: "answer", sdp: "v=0" };
     }
     async setLocalDescription() {}
     async setRemoteDescription(description) {
@@ -244,7 +250,19 @@ test("... and is given up when it does not, though ICE was restarted again", asy
   table.last.hear({ type: "pong", n: 0 });
   pass(SILENCE_MS);
   assert.equal(table.connections[0].restarts, 3);
-  assert.deepEqual(table.heard.at(-1), ["publish-lost", "publishing fell silent"]);
+  assert.deepEqual(table.heard.at(-1), ["publish-lost", "ice-silent"]);
+});
+
+test("what is published goes on while it gets through, though nothing comes back on the other connection", async (t) => {
+  const table = await answered(t);
+  table.last.hear({ type: "subscribe-offer", sdp: "v=0", negotiation: 1, tracks: [] });
+  await settle();
+  table.connections[1].become("failed");
+  assert.equal(types(table.last).at(-1), "restart-ice");
+  assert.deepEqual(table.heard.map(([name]) => name), ["entered"], "nothing is lost");
+  table.connections[0].become("disconnected");
+  table.connections[1].become("failed");
+  assert.deepEqual(table.heard.at(-1), ["lost", "ice-timeout"]);
 });
 
 test("while the websocket is away the SFU can't hear of the restart, and its time does not run", async (t) => {
@@ -257,7 +275,7 @@ test("while the websocket is away the SFU can't hear of the restart, and its tim
   assert.deepEqual(types(table.last), ["enter", "subscribe", "publish-offer"]);
   assert.equal(table.last.sent.at(-1).negotiation, 2);
   pass(SILENCE_MS);
-  assert.deepEqual(table.heard.at(-1), ["publish-lost", "publishing fell silent"]);
+  assert.deepEqual(table.heard.at(-1), ["publish-lost", "ice-silent"]);
 });
 
 test("on another network the websocket is opened again, and ICE restarted, without waiting", async (t) => {
@@ -285,7 +303,7 @@ test("a publish connection that fails ends the publishing and nothing else", asy
   await settle();
   table.connections[0].become("failed");
   assert.deepEqual(table.last.sent.at(-1), { type: "stop-publishing", publications: ["cam"] });
-  assert.deepEqual(table.heard.at(-1), ["publish-lost", "publishing failed"]);
+  assert.deepEqual(table.heard.at(-1), ["publish-lost", "ice-timeout"]);
   assert.equal(table.last.readyState, 1);
 });
 
