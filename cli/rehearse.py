@@ -16,7 +16,7 @@ from cli.report import report_table
 from cli.scale_plot import plot_scale
 from cli.scale_report import scale_report
 from localfleet.config import SMALL, FleetSize
-from rehearse.config import EIGHT, TEN_MINUTES, TWELVE, ChaosCrowd, ChaosTime, CrowdSize
+from rehearse.config import EIGHT, TEN_MINUTES, TWELVE, UNDISTURBED, ChaosCrowd, ChaosTime, CrowdSize, RollRehearsed
 from rehearse.core.rehearsal import RehearsalKind, advice
 from rehearse.shell.chaos.rehearsal import rehearse_chaos
 from rehearse.shell.rehearsal import rehearse
@@ -69,15 +69,25 @@ async def exit_(*, size: FleetSize = SMALL, crowd: CrowdSize = TWELVE, json: boo
 
 
 @app.command
-async def roll(*, size: FleetSize = SMALL, crowd: CrowdSize = TWELVE, json: bool = False) -> int:
-    """Replace every SFU, one after another, the replacement first.
+async def roll(
+    *,
+    size: FleetSize = SMALL,
+    crowd: CrowdSize = TWELVE,
+    settings: RollRehearsed = UNDISTURBED,
+    json: bool = False,
+) -> int:
+    """Let `sluice roll` replace every SFU and start every router again, and check that nobody is cut.
+
+    No player may move more than twice. With `--kills` the command is killed in the middle and given again:
+
+        sluice rehearse roll --sfus 5 --bots 30 --rooms 8 --kills 2
 
     Parameters
     ----------
     json
         Print the report as JSON.
     """
-    return await _run(RehearsalKind.ROLL, size, crowd, json=json)
+    return await _run(RehearsalKind.ROLL, size, crowd, json=json, roll=settings)
 
 
 @app.command
@@ -182,8 +192,10 @@ async def chaos(
     return INTERRUPTED if report.interrupted else 0
 
 
-async def _run(kind: RehearsalKind, size: FleetSize, crowd: CrowdSize, *, json: bool) -> int:
-    report = await rehearse(kind, size=size, crowd=crowd, say=step)
+async def _run(
+    kind: RehearsalKind, size: FleetSize, crowd: CrowdSize, *, json: bool, roll: RollRehearsed = UNDISTURBED
+) -> int:
+    report = await rehearse(kind, size=size, crowd=crowd, say=step, roll=roll)
     if json:
         print_json(report)
         if hint := advice(report):

@@ -13,6 +13,7 @@ def report_table(report: RehearsalReport) -> RenderableType:
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     rows: list[tuple[str, str]] = [
         ("players moved", str(report.players_moved)),
+        ("most moves of one player", str(report.moves_per_player_max)),
         ("players stayed", str(report.players_stayed)),
         ("players evicted", str(report.players_evicted)),
         ("players rejoined", str(report.players_rejoined)),

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from localfleet.errors import FleetFailed
 from localfleet.fleet import Fleet
+from rehearse.config import UNDISTURBED, RollRehearsed
 from rehearse.core.crowd_view import CrowdView
 from rehearse.core.rehearsal import Ending, RehearsalKind
 from rehearse.shell.crowd import Crowd
@@ -28,7 +29,11 @@ class Stage:
     crowd: Crowd
     store: Store
     say: Callable[[str], None]
+    roll: RollRehearsed = UNDISTURBED
     endings: list[Ending] = field(default_factory=list)
+    roll_trouble: str = ""
+    """Why the roll did not end well."""
+    interruptions: int = 0
 
     @property
     def view(self) -> CrowdView:

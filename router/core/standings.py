@@ -218,7 +218,7 @@ class Standings:
             failing=self.is_failing(sfu),
             too_fast=sfu in self._too_fast,
             cold=sfu in self._cold or sfu in self._unseen or self._fails_its_probe(state),
-            rolled_next=self._rolling.goes_last(sfu, state.cell),
+            rolled_next=self._rolling.goes_last(sfu, state),
         )
 
     @staticmethod

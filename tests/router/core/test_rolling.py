@@ -39,6 +39,14 @@ def test_a_replacement_that_is_full_cold_or_unknown_takes_nobody_s_place(it: Wor
     assert it.order()[0] == "new"
 
 
+def test_among_full_ones_the_replacement_goes_first(it: World) -> None:
+    """On a machine that is busy as a whole all SFUs say that they are full."""
+    it.report("new", 0.99)
+    it.report("old-1", 0.95)
+    it.report("old-2", 0.2)
+    assert it.order() == ["old-2", "new", "old-1"]
+
+
 def test_without_a_replacement_the_figure_decides(it: World) -> None:
     it.report("new", 0.2, status="CORDONED")
     assert it.order() == ["old-1", "old-2"]
