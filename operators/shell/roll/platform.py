@@ -18,7 +18,8 @@ HOOK_WITHIN_S = 900.0
 """An image may have to be pulled first."""
 DOOR_WITHIN_S = 120.0
 TAIL = 400
-"""Characters of a failed command's output that the pause shows."""
+"""Characters of a failed command's output that the pause shows at most."""
+TAIL_LINES = 3
 
 
 class RollPlatform(Protocol):
@@ -104,7 +105,8 @@ async def run_hook(command: str, facts: Mapping[str, str]) -> None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
     if status:
-        raise Refused("hook-failed", f"{command!r} ended with status {status}: {said.strip() or 'it said nothing'}")
+        last = " / ".join(said.strip().splitlines()[-TAIL_LINES:])
+        raise Refused("hook-failed", f"{command!r} ended with status {status}: {last or 'it said nothing'}")
 
 
 async def _tail(process: asyncio.subprocess.Process) -> str:

@@ -197,6 +197,16 @@ def test_the_report_of_an_earlier_drain_under_the_same_id_counts_for_nothing() -
     assert it.roll.steps[0].report.evicted == 0
 
 
+def test_a_drain_that_goes_on_is_not_ordered_again_by_the_next_command(it: RollWorld) -> None:
+    """Elsewhere a second order for a graceful end has started its time again (jitsi-videobridge 1756)."""
+    it.slow = {"a"}
+    while not it.roll.steps[0].cordoned:
+        it.look()
+    it.go_on()
+    it.look()
+    assert it.told.count("drain a") == 1
+
+
 # --- routers ---
 
 
