@@ -184,16 +184,16 @@ def summarize(
     stall_ms: float | None = None,
     took_s: float = 0.0,
     moves: int = 0,
-    roll: str = "",
+    roll: Sequence[str] = (),
     interruptions: int = 0,
 ) -> RehearsalReport:
     """The report over all endings of a rehearsal: counts are summed, times and gaps are the worst ones.
 
-    `moves`: the most that one player made; `roll`: why the roll did not end well.
+    `moves`: the most that one player made; `roll`: why the roll paused or did not end.
     """
     failures = counted(kind, endings, failures)
     cut = verdict(kind, endings, gaps=gaps, failures=failures, bounds=bounds)
-    cut += [roll] if roll else []
+    cut += roll
     if kind is RehearsalKind.ROLL and moves > MOVES_BOUND:
         cut.append(f"a player moved {moves} times; bound {MOVES_BOUND}")
     reports = [ending.report for ending in endings if ending.report is not None]

@@ -64,7 +64,7 @@ async def rehearse(
         stall_ms=stall.worst_ms,
         took_s=time.monotonic() - began,
         moves=stage.view.most_moves,
-        roll=stage.roll_trouble,
+        roll=stage.roll_troubles,
         interruptions=stage.interruptions,
     )
 

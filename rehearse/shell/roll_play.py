@@ -18,6 +18,7 @@ LOOK_EVERY_S = 0.1
 A_STEP_WITHIN_S = 120.0
 """A replacement starts and warms up, and the old one's players move at once; that is for a very slow machine."""
 ENDED_WITHIN_S = 30.0
+MOST_PAUSES = 6
 AFTER_DRAIN = (StepStage.STOPPING, StepStage.DONE)
 
 
@@ -40,15 +41,28 @@ class _Watch:
         self._commands = 0
 
     async def run(self) -> None:
-        """Until the command has ended by itself, or far too late."""
+        """Until the roll is done, has paused too often, or is far too late. A pause is told, and gone on from."""
+        stage = self._stage
+        sfus = list(stage.fleet.sfus)
+        deadline = time.monotonic() + A_STEP_WITHIN_S * (len(sfus) + len(stage.fleet.routers))
+        for _ in range(MOST_PAUSES):
+            command = await self._see_through(deadline)
+            plan = (await stage.store.read_roll()).plan
+            if plan is None or plan.state != RollState.PAUSED:
+                break
+            stage.say(f"the roll paused: {plan.pause}")
+            stage.roll_troubles.append(f"the roll paused: {plan.pause}")
+        await self._finish(sfus, command)
+
+    async def _see_through(self, deadline: float) -> Child:
+        """Until the command has ended without being killed."""
         stage = self._stage
         command = await self._give()
-        deadline = time.monotonic() + A_STEP_WITHIN_S * (len(stage.fleet.sfus) + len(stage.fleet.routers))
         while command.running:
             if time.monotonic() > deadline:
-                stage.roll_trouble = "the roll did not end in time"
+                stage.roll_troubles.append("the roll did not end in time")
                 await command.stop()
-                return
+                break
             plan = (await stage.store.read_roll()).plan
             if plan is not None:
                 self._note(plan)
@@ -59,7 +73,7 @@ class _Watch:
                     stage.interruptions += 1
                     command = await self._give()
             await stage.until(lambda: False, within_s=LOOK_EVERY_S)
-        await self._finish(command)
+        return command
 
     async def _give(self) -> Child:
         self._commands += 1
@@ -97,7 +111,7 @@ class _Watch:
         under_way: list[RollStep] = [step for step in plan.steps if step.stage not in ("waiting", "done")]
         return ", ".join(f"{step.old} {step.stage}" for step in under_way) or "nothing under way"
 
-    async def _finish(self, command: Child) -> None:
+    async def _finish(self, sfus: list[str], command: Child) -> None:
         stage = self._stage
         plan = (await stage.store.read_roll()).plan
         if plan is not None:
@@ -106,11 +120,9 @@ class _Watch:
             await stage.wait_ended(ending, within_s=ENDED_WITHIN_S)
         await stage.until(lambda: not any(each.left_behind for each in stage.endings), within_s=3 * REJOIN_BOUND_S)
         if plan is None or plan.state != RollState.DONE:
-            why = plan.pause or plan.state if plan is not None else "left no plan"
-            stage.roll_trouble = f"the roll did not come to its end: {why}; {command.tail().strip()[-300:]}"
-        left = sorted(name for name, each in stage.fleet.sfus.items() if each.child.running and "next" not in name)
-        if left:
-            stage.roll_trouble = stage.roll_trouble or f"{', '.join(left)} still runs"
+            stage.roll_troubles.append(f"the roll did not come to its end; {command.tail().strip()[-300:]}")
+        if left := [name for name in sfus if stage.fleet.sfus[name].child.running]:
+            stage.roll_troubles.append(f"{', '.join(left)} still runs")
 
 
 def _run_file(stage: Stage, door: FleetDoor) -> runfiles.RunFile:

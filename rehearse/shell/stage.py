@@ -31,8 +31,8 @@ class Stage:
     say: Callable[[str], None]
     roll: RollRehearsed = UNDISTURBED
     endings: list[Ending] = field(default_factory=list)
-    roll_trouble: str = ""
-    """Why the roll did not end well."""
+    roll_troubles: list[str] = field(default_factory=list)
+    """Why the roll paused or did not end."""
     interruptions: int = 0
 
     @property
