@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from cyclopts import App
@@ -15,6 +12,7 @@ from cli.output import out, print_json, step
 from cli.report import report_table
 from cli.scale_plot import plot_scale
 from cli.scale_report import scale_report
+from cli.sigterm import ended_by_sigterm
 from localfleet.config import SMALL, FleetSize
 from rehearse.config import EIGHT, TEN_MINUTES, TWELVE, UNDISTURBED, ChaosCrowd, ChaosTime, CrowdSize, RollRehearsed
 from rehearse.core.rehearsal import RehearsalKind, advice
@@ -203,13 +201,3 @@ async def _run(
     else:
         out.print(report_table(report))
     return 0 if report.passed else 1
-
-
-@contextmanager
-def ended_by_sigterm() -> Iterator[None]:
-    """SIGTERM ends us as Ctrl-C does, with everything that we have started: a pool's nodes would outlive us."""
-    before = signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

@@ -15,6 +15,7 @@ from cyclopts import Parameter
 
 from cli.output import err, out, plain, print_json, step
 from cli.roll_view import RollView, print_report
+from cli.sigterm import ended_by_sigterm
 from operators.config import HERE, Where
 from operators.core.roll.aborting import abort as plan_abort
 from operators.core.roll.aborting import aborted
@@ -159,8 +160,15 @@ async def _roll(
             plan = _new(settings, platform, seen, now=now)
         acting = _platform(plan, where)
         runner = RollRunner(store, session, acting, name=name, token=token, secret=secret, show=view.show)
-        async with view:
-            return await runner.run(plan)
+        with ended_by_sigterm():
+            async with view:
+                try:
+                    return await runner.run(plan)
+                except asyncio.CancelledError:
+                    step(
+                        "the roll stays where it is: 'sluice roll' goes on with it, 'sluice roll --abort' takes it back"
+                    )
+                    raise
 
 
 @asynccontextmanager
