@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 from dataclasses import asdict, dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlencode
 
@@ -47,6 +48,7 @@ def join(
     json_: Annotated[bool, Parameter(name="--json")] = False,
 ) -> int:
     """Measure and print; status 1 when the median misses the target."""
+    import_module("playwright")  # an extra; better missed before a fleet is started
     executable = find_chromium()
     if executable is None:
         print("bench join needs Chromium: `apt-get install chromium`, or set SLUICE_CHROMIUM to a Chrome")

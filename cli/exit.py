@@ -32,20 +32,23 @@ class Scope:
     """Every cordoned SFU."""
 
 
-def read_scope(scope: Scope) -> tuple[ExitScope, str]:
+def read_scope(scope: Scope, sfu: str = "") -> tuple[ExitScope, str]:
     """Scope and target of the order. Raises `BadSetting` unless exactly one was given."""
     given = [
+        (ExitScope.SFU, sfu) if sfu else None,
         (ExitScope.SFU, scope.sfu) if scope.sfu else None,
         (ExitScope.VERSION, scope.version) if scope.version else None,
         (ExitScope.ALL_CORDONED, "") if scope.all_cordoned else None,
     ]
     chosen = [one for one in given if one is not None]
     if len(chosen) != 1:
-        raise BadSetting(setting="exit", detail="give exactly one of --sfu, --version and --all-cordoned")
+        raise BadSetting(setting="exit", detail="give exactly one of an SFU, --version and --all-cordoned")
     return chosen[0]
 
 
 async def exit_(
+    sfu: str = "",
+    /,
     *,
     scope: Scope = Scope(),
     where: Where = HERE,
@@ -57,7 +60,7 @@ async def exit_(
 
     It ends only SFUs that are cordoned at this moment, never one that is cordoned or started later:
 
-        sluice exit --sfu sfu-1
+        sluice exit sfu-1
 
         sluice exit --version v6 --yes
 
@@ -65,6 +68,8 @@ async def exit_(
 
     Parameters
     ----------
+    sfu
+        Id of one SFU, as `sluice status` shows it; the same as `--sfu`.
     yes
         Do not ask.
     wait
@@ -72,7 +77,7 @@ async def exit_(
     json
         Print what was ended as JSON; needs `--yes`.
     """
-    kind, target = read_scope(scope)
+    kind, target = read_scope(scope, sfu)
     async with open_store(find_target(where)) as store:
         if kind is ExitScope.SFU:
             await known_state(store, target)

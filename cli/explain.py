@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from cli.last import check_last
 from cli.output import out, print_json
 from cli.story import story
@@ -41,11 +43,17 @@ async def explain(who: str, /, *, where: Where = HERE, last: int = 5, json: bool
     check_last(last)
     async with open_store(find_target(where)) as store:
         records, since_at = await told_of(store, who, last=last), await store.known_since()
+        names = {} if json else await names_in(store, {record.room for record in records})
     if json:
         print_json({"who": who, "placements": records, "known_since_at": since_at})
     else:
-        out.print(story(who, records))
+        out.print(story(who, records, names=names))
         out.print(since_words(since_at))
+
+
+async def names_in(store: Store, rooms: Iterable[str]) -> dict[str, str]:
+    """The names of the players that are in these rooms, by session id: the history has identities only."""
+    return {player: who.name for room in rooms for player, who in (await store.read_room(room)).players.items()}
 
 
 async def told_of(store: Store, who: str, *, last: int) -> list[PlacementRecord]:

@@ -8,10 +8,10 @@ import select
 import sys
 from importlib.metadata import version
 
-from cyclopts import App, CycloptsError
+from cyclopts import App, CycloptsError, Parameter
 
-from cli.environment import every_setting, where_only
-from cli.errors import SystemRefused
+from cli.environment import every_setting, take_secret_file, where_only
+from cli.errors import PartMissing, SystemRefused
 from cli.output import err, show_error
 from shared.errors import BadInput, BadSetting, SluiceError
 from shared.logs import visible
@@ -48,7 +48,7 @@ COMMANDS = {
     "bench": ("cli.bench:app", "Measure what this machine can carry."),
     "capacity": ("cli.capacity:capacity", "Find how many streams this machine holds."),
     "demo": ("cli.demo:app", "Look at the fleet page with simulated SFUs."),
-    "bots": ("client_sim.__main__:bots_command", "Run players that talk, move and measure gaps."),
+    "bots": ("cli.bots:bots", "Run players that talk, move and measure gaps."),
     "control": ("cli.control:control", "Run a controller that grows and shrinks the fleet."),
     "router": ("router.command:router_command", "Run a router."),
     "sfu": ("sfu.command:sfu_command", "Run an SFU."),
@@ -66,6 +66,7 @@ def make_app(asked: str = "") -> App:
         help=HELP,
         version=lambda: version("sluice"),
         config=every_setting,
+        default_parameter=Parameter(consume_multiple=True),  # `--routers A B`, as the help pages show it
         result_action="return_value",
         help_format="markdown",
     )
@@ -83,6 +84,7 @@ def run(tokens: list[str]) -> int:
     logging.lastResort = logging.NullHandler()  # a command's error is enough; programs set up a log of their own
     try:
         check_text(tokens)
+        take_secret_file()
         asked = next((token for token in tokens if not token.startswith("-")), "")
         result = make_app(asked)(tokens, exit_on_error=False, error_console=err)
     except CycloptsError:
@@ -93,6 +95,11 @@ def run(tokens: list[str]) -> int:
     except SluiceError as error:
         show_error(error)
         return FAILED
+    except ImportError as error:
+        if (missing := PartMissing.of(error, tokens)) is None:
+            raise
+        show_error(missing)
+        return MISUSED
     except OSError as error:
         if not isinstance(error, BrokenPipeError) or not reader_is_gone():
             show_error(SystemRefused(error))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Mapping, Sequence
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from cli.output import plain
+from operators.core.since import at_time
 from shared.logs import visible
 from shared.placement_records import PlacementCandidate, PlacementRecord
 
@@ -50,16 +50,16 @@ ASKED = {
 PERCENT = frozenset({"load", "cpuload"})
 
 
-def story(who: str, records: Sequence[PlacementRecord]) -> RenderableType:
-    """All of them, newest first."""
+def story(who: str, records: Sequence[PlacementRecord], *, names: Mapping[str, str] = {}) -> RenderableType:
+    """All of them, newest first; `names` are those that others see, by session id, of players who are there."""
     count = "1 placement" if len(records) == 1 else f"{len(records)} placements, newest first"
     return Group(
-        Text.assemble((visible(who), "bold"), f": {count}"), *(part for each in records for part in _told(each))
+        Text.assemble((visible(who), "bold"), f": {count}"), *(part for each in records for part in _told(each, names))
     )
 
 
-def _told(record: PlacementRecord) -> list[RenderableType]:
-    parts: list[RenderableType] = ["", _headline(record), plain(f"  {why(record)}")]
+def _told(record: PlacementRecord, names: Mapping[str, str]) -> list[RenderableType]:
+    parts: list[RenderableType] = ["", _headline(record, names.get(record.player, "")), plain(f"  {why(record)}")]
     if record.candidates:
         parts.append(_candidates(record))
     if record.rejected:
@@ -68,19 +68,13 @@ def _told(record: PlacementRecord) -> list[RenderableType]:
     return parts
 
 
-def _headline(record: PlacementRecord) -> Text:
+def _headline(record: PlacementRecord, name: str) -> Text:
     did = ASKED.get(record.cause, record.cause)
     where = plain(record.sfu, "green") if record.sfu else Text("nowhere", style="red")
-    who = visible(f"{record.identity} {did} in {record.room}")
+    called = record.identity if name in ("", record.identity) else f"{name} ({record.identity})"
+    who = visible(f"{called} {did} in {record.room}")
     by = plain(f"{record.reason}, by {record.router}", "dim")
-    return Text.assemble(f"{_when(record.at)}  {who} → ", where, "  ", by)
-
-
-def _when(at: float) -> str:
-    try:
-        return f"{datetime.fromtimestamp(at):%H:%M:%S}"
-    except (ValueError, OverflowError, OSError):  # no time of Redis' clock
-        return "--:--:--"
+    return Text.assemble(f"{at_time(record.at)}  {who} → ", where, "  ", by)
 
 
 def why(record: PlacementRecord) -> str:

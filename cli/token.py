@@ -23,8 +23,8 @@ MOST_TTL_S = 10 * 365 * 86_400.0
 class TokenSettings:
     """What the token grants."""
 
-    room: str = "lobby"
-    """Room it opens."""
+    room: str = "demo"
+    """Room it opens; the page proposes the same."""
     name: str = ""
     """Name that others see; empty: the identity."""
     publish: bool = True

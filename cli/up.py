@@ -41,7 +41,7 @@ async def up(
     *,
     size: LocalFleet = PER_CORE,
     bots: int = 0,
-    room: str = "lobby",
+    room: str = "demo",
     fleet: str = DEFAULT_FLEET,
     port: int = PAGE_PORT,
     scaling: Path | None = None,
@@ -67,9 +67,9 @@ async def up(
     bots
         Bots with real audio and video that join `--room`.
     room
-        The bots' room.
+        The bots' room; the page proposes the same.
     fleet
-        Name of the fleet, when several run here.
+        Name of the fleet. Give a second one here another name: `sluice up --fleet two`.
     port
         Port of the page; the next free one is taken when it is busy. 0: any free one.
     scaling

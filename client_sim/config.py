@@ -19,9 +19,10 @@ MAX_BOTS = 10_000
 class BotsConfig:
     """Flags and `SLUICE_*` environment variables of `sluice bots`."""
 
-    routers: tuple[str, ...] = ("ws://127.0.0.1:7000",)
-    """Websocket URLs of routers, without a path; bots spread over them and resume on any."""
-    room: str = "lobby"
+    routers: tuple[str, ...] = ()
+    """Websocket URLs of routers, without a path; bots spread over them and resume on any. None given: those of the
+    fleet that runs here."""
+    room: str = "demo"
     """The room that bots join; with more `rooms` than one, the stem of their names."""
     rooms: int = 1
     """Rooms to spread the bots over."""

@@ -5,8 +5,12 @@
 # ended because an operator drained it (`sluice drain`, `sluice exit`). That last case parks the container: it stays up, runs
 # nothing, and parks again at each start. A container made new (`docker compose up -d --force-recreate SFU`) serves again.
 # A SIGTERM is no such order: Docker remembers a `docker stop`, and a restart of the host means to come back.
+#
+# SIGTERM must reach the whole process group, as Docker's init does it with TINI_KILL_PROCESS_GROUP: the shell could miss one
+# that comes just before `wait`, and would wait on for an SFU that never heard of it.
 set -u
-parked=${SLUICE_PARKED:-$HOME/parked}
+# By the container's id: what is kept outlives the container, and a new one must serve.
+parked=${SLUICE_STATE:-$HOME}/parked-$(hostname)
 child=
 asked=
 
@@ -37,6 +41,12 @@ while :; do
     status=$?
     kill -0 "$child" 2>/dev/null || break
 done
+# If the process ended in the moment of the signal, that was the signal's status; asked again, `wait` tells the process' own.
+if [ -n "$asked" ]; then
+    wait "$child"
+    again=$?
+    [ "$again" = 127 ] || status=$again
+fi
 [ "$status" = 0 ] && [ -z "$asked" ] || exit "$status"
 : >"$parked"
 park

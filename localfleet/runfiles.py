@@ -52,7 +52,10 @@ def claim(fleet: str, *, where: Path) -> Iterator[None]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            detail = f"{fleet!r} runs here already, or is starting; end it, or give another name"
+            detail = (
+                f"{fleet!r} runs here already, or is starting; end it, or start a second fleet with "
+                "`sluice up --fleet two` (`make up ARGS='--fleet two'`)"
+            )
             raise BadSetting(setting="--fleet", detail=detail) from None
         yield
 
@@ -103,6 +106,12 @@ def running(*, where: Path) -> list[RunFile]:
     """Every fleet on this host whose supervisor still runs."""
     found = (read(path) for path in sorted(where.glob("*.json")))
     return [run for run in found if run is not None and alive(run)]
+
+
+def of_redis(redis: str, *, where: Path) -> RunFile | None:
+    """The running fleet that uses this Redis; None when there is none, or more than one."""
+    runs = [run for run in running(where=where) if run.redis == redis]
+    return runs[0] if len(runs) == 1 else None
 
 
 def choose(fleet: str, *, where: Path) -> RunFile | None:

@@ -3,6 +3,8 @@
 from player.core.errors import JoinFailed, SessionOver
 from player.core.events import (
     LinkFailed,
+    MediaFound,
+    MediaMissing,
     MoveDecided,
     PlayerCame,
     PlayerChanged,
@@ -40,7 +42,9 @@ __all__ = [
     "LinkFailed",
     "LocalTrack",
     "Me",
+    "MediaFound",
     "MediaFrame",
+    "MediaMissing",
     "RtpPacket",
     "StepTaken",
     "PlayerCame",

@@ -7,7 +7,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from router.core.selector import NodeSelector
+from router.core.ice_servers import IceSettings
+from router.core.selector.node_selector import NodeSelector
 from shared.bounds import check_numbers
 from shared.errors import BadSetting
 from shared.placing import FailureRule
@@ -45,12 +46,14 @@ class RouterConfig:
     """Seconds between two exchanges with Redis."""
     selector: Annotated[NodeSelector, Parameter(name="*")] = field(default_factory=NodeSelector)
     """How an SFU is chosen."""
+    ice: Annotated[IceSettings, Parameter(name="*")] = field(default_factory=IceSettings)
+    """How players get through their networks."""
     keep_version: bool = False
     """Keep a room on SFUs of one release during a rollout: when it needs another SFU, on the release it runs on."""
     failure_share: float = 0.1
     """An SFU is left out when for more than this share of its players no connection comes about; 1: never."""
     failure_players: int = 30
-    """Of at least so many players that were sent there."""
+    """Players that must have been sent to an SFU before that share of them counts."""
     dev_tokens: bool = False
     """Give player tokens to all who ask `POST /api/dev-token`: for trying it out, never in production."""
     api_open: bool = False
@@ -76,6 +79,7 @@ class RouterConfig:
             if not 0 <= getattr(self, name) <= 65535:
                 raise BadSetting(setting=name, detail="must be 0 to 65535")
         self._check_placement()
+        self.ice.check()
         if self.max_players < 1 or self.send_buffer_kib < 64:
             raise BadSetting(setting="max_players, send_buffer_kib", detail="must be at least 1 and 64")
         check_numbers(self, "closing_spread_s", least=0)

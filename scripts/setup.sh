@@ -39,6 +39,6 @@ if [ "$kind" = dev ]; then
     "$venv/bin/pip" install -q --disable-pip-version-check -e '.[dev]'
     touch "$venv/.installed-run"
 else
-    "$venv/bin/pip" install -q --disable-pip-version-check -e .
+    "$venv/bin/pip" install -q --disable-pip-version-check -e '.[bots]'
 fi
 touch "$venv/.installed-$kind"

@@ -60,6 +60,12 @@ class SfuConfig:
     udp_port: int = 7101
     """UDP port of all media; 0: any free one."""
 
+    tcp: bool = True
+    """Take media over TCP too (ICE-TCP), from players whose network lets no UDP through."""
+
+    tcp_port: int = 0
+    """TCP port of that media; 0: the number of the UDP port, or any free one where that is taken."""
+
     plane: PlaneKind = PlaneKind.COMPILED
     """Which data plane forwards media: `compiled`, or the slow, readable `reference`."""
 
@@ -74,6 +80,9 @@ class SfuConfig:
 
     announced_udp_port: int = 0
     """UDP port at which players reach it; 0: the same as `udp_port`."""
+
+    announced_tcp_port: int = 0
+    """TCP port at which players reach it; 0: the same as `tcp_port`."""
 
     announced_ws: str = ""
     """Websocket URL at which players reach it. Default: made of `announced_ip` and `ws_port`."""
@@ -142,7 +151,7 @@ class SfuConfig:
         """Raise `BadSetting`, which names the setting and the fix, when the settings can't be used together."""
         check_secret(self.secret)
         self.bounds()
-        for name in ("ws_port", "udp_port", "http_port", "announced_udp_port"):
+        for name in ("ws_port", "udp_port", "tcp_port", "http_port", "announced_udp_port", "announced_tcp_port"):
             if not 0 <= getattr(self, name) <= 65535:
                 raise BadSetting(setting=name, detail="is no port; give 0 to 65535")
         for name in ("links", "publisher_cap_kbps", "max_players", "max_publications", "max_subscriptions"):

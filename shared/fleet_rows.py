@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from shared.load import Load, load_of
-from shared.records import RouterRecord, SfuState, every_field, sfu_id, status_of
+from shared.records import MissingMedia, RouterRecord, SfuState, every_field, sfu_id, status_of
 
 
 class PartsRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,15 +58,20 @@ class RouterRow(msgspec.Struct, frozen=True, kw_only=True):
     sfus: tuple[str, ...]
     """SFUs linked to it."""
     version: str
+    without_media: int | None
+    """Players of it whose media does not get through; null: an older router does not say."""
+    who_without_media: tuple[MissingMedia, ...]
+    """The first few of them."""
 
 
 def facts_of(state: SfuState) -> dict[str, Any]:
-    """The fields of an `SfuRow`; `load` is what the SFU itself has said."""
+    """The fields of an `SfuRow`. `load` is that of the fullest part, so that the two agree; while not all parts are
+    known, what the SFU has said of itself."""
     parts, load = state.load_parts, load_of(state)
     return {
         "sfu": sfu_id(state),
         "status": status_of(state).value,
-        "load": state.load,
+        "load": short(load.node) if load.known else state.load,
         "cell": state.cell,
         "version": state.version,
         "address": state.address,
@@ -96,12 +101,14 @@ def router_row(record: RouterRecord) -> RouterRow:
         players=record.players,
         sfus=tuple(sorted(record.sfus)),
         version=record.version,
+        without_media=record.without_media,
+        who_without_media=record.who_without_media,
     )
 
 
-def short(share: float | None) -> float | None:
-    """A share to three digits."""
-    return None if share is None else round(share, 3)
+def short(figure: float | None) -> float | None:
+    """A figure to three digits."""
+    return None if figure is None else round(figure, 3)
 
 
 def _parts_row(load: Load) -> PartsRow:

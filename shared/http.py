@@ -10,10 +10,14 @@ import msgspec
 from aiohttp import web
 from prometheus_client import CollectorRegistry, generate_latest
 
+from shared.errors import BadToken
+from shared.tokens import OperatorClaims, verify
+
 MAX_BODY = 64 * 1024
 """Largest request body a program of ours needs [bytes]."""
 COMPRESSED_FROM = 4096
 """Answers from this size are compressed for clients that take it [bytes]: rows of a fleet are much alike."""
+GET_TOKEN = "make one with 'sluice token NAME --operator' and enter it on the fleet page"
 NOT_KEPT = {"Cache-Control": "no-store"}
 """Every answer is of its moment."""
 
@@ -34,6 +38,27 @@ class ErrorAnswer(web.HTTPException):
         self.status_code = status
         text = msgspec.json.encode(body).decode()
         super().__init__(headers={**NOT_KEPT, **(headers or {})}, text=text, content_type="application/json")
+
+
+def refusal(status: int, error: str, fix: str) -> ErrorAnswer:
+    """An answer that says no, and what to do about it."""
+    headers = {"Retry-After": "2"} if status in (429, 503) else {}
+    if status == 401:
+        headers["WWW-Authenticate"] = 'Bearer realm="sluice"'
+    return ErrorAnswer(status, {"error": error, "fix": fix}, headers=headers)
+
+
+def operator_of(request: web.Request, *, secret: str, now_at: float) -> str:
+    """The name in the operator's token that a request carries. Raises `BadToken`; `no_operator` answers that."""
+    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+    if scheme.lower() != "bearer" or not token:
+        raise BadToken(reason="missing")
+    return verify(OperatorClaims, token.strip(), secret=secret, now_at=now_at).operator
+
+
+def no_operator(error: BadToken) -> ErrorAnswer:
+    """401, or 403 for a token that is good for other things."""
+    return refusal(403 if error.reason == "wrong-audience" else 401, f"token-{error.reason}", GET_TOKEN)
 
 
 def make_app(*, ready: Callable[[], bool], registry: CollectorRegistry) -> web.Application:

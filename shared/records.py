@@ -211,6 +211,9 @@ class PlayerRecord(Record, frozen=True, kw_only=True):
     """The router that holds its websocket."""
     epoch: Int = 0
     """Grows with each join of an identity in this room; the newest wins."""
+    lost: bool = False
+    """Its router has lost touch with it: its websocket broke and is not back, or is silent. Its media may go on; where
+    that has stopped, too, its machine or network has died."""
     extra: dict[str, Any] | None = None
 
 
@@ -238,6 +241,16 @@ class RoomPlacement(Record, frozen=True, kw_only=True):
     """Grows with each change of `sfu`."""
 
 
+class MissingMedia(Record, frozen=True, kw_only=True):
+    """A player that said that its media does not get through."""
+
+    who: str
+    """Its name, or its identity if it has none."""
+    room: str
+    missing: tuple[str, ...]
+    """`send`, `receive`, or both."""
+
+
 class RouterRecord(Record, frozen=True, kw_only=True):
     """A router that is alive, and where to ask it."""
 
@@ -252,6 +265,10 @@ class RouterRecord(Record, frozen=True, kw_only=True):
     players: Int = 0
     sfus: tuple[str, ...] = ()
     """SFUs linked to it."""
+    without_media: Int | None = None
+    """Players of it whose media does not get through; None: an older router does not say."""
+    who_without_media: tuple[MissingMedia, ...] = ()
+    """The first few of them."""
     extra: dict[str, Any] | None = None
 
 

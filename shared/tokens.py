@@ -48,6 +48,8 @@ class SfuClaims(msgspec.Struct, frozen=True, kw_only=True):
     publish: bool = True
     """False for a subscribe-only visit to another player's SFU."""
     subscribe: bool = True
+    publications: tuple[str, ...] = ()
+    """Ids that the router knows as this session's: no other player of the room keeps them from it on that SFU."""
 
 
 class ResumeClaims(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,6 +92,8 @@ _AUDIENCE: dict[type[Any], Audience] = {
 }
 MAX_NAME = 128
 """Longest room, identity or name in a token [characters]."""
+MAX_TOKEN = 12_288
+"""Longest token [characters]: three such names at 12 bytes a character, and 32 publication ids of 64, come to less."""
 
 
 def check_secret(secret: str) -> str:
@@ -108,10 +112,13 @@ def issue(claims: Claims, *, secret: str, now_at: float, ttl_s: float) -> str:
     return jwt.encode(body, secret, algorithm="HS256")
 
 
+_COMPARE = "if that can't be, compare it with the clock of the host that issued the token"
+
+
 def verify(kind: type[C], token: str, *, secret: str, now_at: float) -> C:
     """The claims in `token`. Raises `BadToken` when it is expired, not good yet, forged, for others or malformed."""
-    if len(token) > 4096:
-        raise BadToken(reason="malformed", detail="longer than 4096 characters")
+    if len(token) > MAX_TOKEN:
+        raise BadToken(reason="malformed", detail=f"longer than {MAX_TOKEN} characters")
     try:
         body = jwt.decode(
             token,
@@ -130,7 +137,8 @@ def verify(kind: type[C], token: str, *, secret: str, now_at: float) -> C:
     if isinstance(expires, bool) or not isinstance(expires, int | float):
         raise BadToken(reason="malformed", detail="exp is no number")
     if expires <= now_at:
-        raise BadToken(reason="expired")
+        ago = f"exp was {now_at - expires:.0f} s ago by the clock of this host"
+        raise BadToken(reason="expired", detail=f"{ago}; {_COMPARE}")
     _check_begun(body.get("nbf"), now_at)
     try:
         claims = msgspec.convert(body, kind)
@@ -154,4 +162,4 @@ def _check_begun(begins: Any, now_at: float) -> None:
         raise BadToken(reason="malformed", detail="nbf is no number")
     if begins > now_at + CLOCK_LEEWAY_S:
         ahead = f"nbf is {begins - now_at:.0f} s ahead of the clock of this host"
-        raise BadToken(reason="not-yet", detail=f"{ahead}; compare it with the clock of the host that issued the token")
+        raise BadToken(reason="not-yet", detail=f"{ahead}; {_COMPARE}")

@@ -3,7 +3,7 @@
 | tier | what it may use | run by |
 |---|---|---|
 | `unit` | this process; at most a Redis of its own and short-lived children | `make test-quick`, `make test` |
-| `process` | fleets of real processes, real media | `make test` |
+| `process` | fleets of real processes, real media; also what waits for seconds | `make test` |
 | `browser` | a real Chromium in front of such a fleet | `make test` |
 | `slow` | anything, for minutes; on top of one of the above | `make test-slow` |
 

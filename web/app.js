@@ -1,14 +1,16 @@
 /**
  * The room page. Query parameters: `room`, `name`, `identity`, `token`, `pattern=1` or `media=camera|pattern|none`,
- * `autojoin=1`, `router=ws://…` (asked first; may be given more than once). `window.sluice` is the Player.
+ * `autojoin=1`, `router=ws://…` (asked first; may be given more than once), `relay=1` (media through the fleet's TURN
+ * servers only). `window.sluice` is the Player.
  */
 
 import { Player } from "./lib/index.js";
 import { shuffled } from "./lib/jitter.js";
 import { randomId } from "./lib/protocol.js";
-import { renderPanel, renderTrouble } from "./ui/panel.js";
-import { makePattern } from "./ui/pattern.js";
+import { renderPanel, renderSwitches, renderTrouble } from "./ui/panel.js";
+import { openSending } from "./ui/sending.js";
 import { Tiles } from "./ui/tiles.js";
+import { deviceText } from "./ui/words.js";
 
 /** Countdowns are brought up to date this often [ms]. */
 const REFRESH_MS = 500;
@@ -27,22 +29,48 @@ class Call {
 
   constructor({ routers, token, media }) {
     this.media = media;
-    this.player = new Player({ routers, token, shuffle: false });
+    this.player = new Player({ routers, token, shuffle: false, relayOnly: query.get("relay") === "1" });
     this.tiles = new Tiles($("grid"));
     this.player.on("state", (state) => this.render(state));
     this.player.on("copy", ({ player, element, kind }) => kind === "video" && this.tiles.mount(player, element));
     this.player.on("trouble", ({ code, message }) => this.trouble(message || code));
+    for (const what of ["lost", "replaced", "missing", "back", "muted"]) {
+      this.player.on(`device-${what}`, (detail) => this.device(what, detail));
+    }
     this.player.on("over", ({ advice }) => end(advice));
     window.sluice = this.player;
   }
 
   async start() {
-    for (const track of this.media.tracks) this.player.publish(track, { source: this.media.source[track.kind] });
+    for (const track of this.media.tracks) {
+      const renew = this.media.canRenew ? () => this.media.renew(track.kind) : undefined;
+      this.player.publish(track, { source: this.media.source[track.kind], renew });
+    }
     const { player, canPublish } = await this.player.join();
-    const video = this.media.tracks.filter(({ kind }) => kind === "video");
-    if (video.length) this.tiles.preview(player, new MediaStream(video));
+    this.self = player;
+    this.preview();
+    renderSwitches(this.media);
     if (!canPublish && this.media.tracks.length) this.trouble("Your token lets you watch only; nothing of yours is sent.");
     this.#timer = setInterval(() => this.render(this.player.state), REFRESH_MS);
+  }
+
+  preview() {
+    const video = this.media.tracks.filter(({ kind }) => kind === "video");
+    this.tiles.preview(this.self, video.length ? new MediaStream(video) : null);
+  }
+
+  /** A device has vanished, was replaced, or came back. */
+  device(what, detail) {
+    if (what === "missing") this.media.lose(detail.kind);
+    if (["missing", "replaced", "back"].includes(what)) this.preview();
+    renderSwitches(this.media);
+    const text = deviceText(what, detail);
+    if (text) this.trouble(text);
+  }
+
+  toggle(kind) {
+    this.media.toggle(kind);
+    renderSwitches(this.media);
   }
 
   render(state) {
@@ -72,10 +100,10 @@ async function join() {
   showError(null);
   let media = null;
   try {
-    media = await openMedia(data.get("media"), name);
+    media = await openSending(data.get("media"), name);
     const token = data.get("token").trim() || (() => fetchToken(room, name));
     call = new Call({ routers: await findRouters(), token, media });
-    for (const id of ["call", "room", "connection", "leave"]) $(id).hidden = false;
+    for (const id of ["call", "room", "connection", "leave", "switches"]) $(id).hidden = false;
     await call.start();
     form.hidden = true;
   } catch (error) {
@@ -89,11 +117,16 @@ async function join() {
   }
 }
 
+function again() {
+  end(null);
+  join();
+}
+
 function end(reason) {
   call?.stop();
   call = null;
   $("grid").replaceChildren();
-  for (const id of ["call", "room", "connection", "leave", "notice"]) $(id).hidden = true;
+  for (const id of ["call", "room", "connection", "leave", "notice", "no-media", "switches"]) $(id).hidden = true;
   form.hidden = false;
   showError(reason);
 }
@@ -102,29 +135,6 @@ function showError(text) {
   $("join-error").hidden = !text;
   $("join-error").textContent = text ?? "";
 }
-
-/** What the person sends. Rejects with a sentence that says what to do. */
-async function openMedia(kind, name) {
-  if (kind === "none") return { tracks: [], source: {}, stop() {} };
-  if (kind === "pattern") return { ...makePattern(name), source: { audio: "beep", video: "pattern" } };
-  if (!navigator.mediaDevices) {
-    throw new Error("Browsers open the camera on https pages and on localhost only. Use one of these, or the test pattern.");
-  }
-  try {
-    const video = { width: { ideal: 640 }, height: { ideal: 360 }, frameRate: { ideal: 30 } };
-    const stream = await navigator.mediaDevices.getUserMedia({ audio: true, video });
-    const tracks = stream.getTracks();
-    return { tracks, source: { audio: "microphone", video: "camera" }, stop: () => tracks.forEach((track) => track.stop()) };
-  } catch (error) {
-    throw new Error(CAMERA_ADVICE[error.name] ?? `The camera could not be opened (${error.message}).`, { cause: error });
-  }
-}
-
-const CAMERA_ADVICE = {
-  NotAllowedError: "The camera is blocked. Allow it next to the address of this page, or choose the test pattern.",
-  NotFoundError: "There is no camera or microphone here. Choose the test pattern.",
-  NotReadableError: "Another program uses the camera. Close it, or choose the test pattern.",
-};
 
 /** Routers of the fleet; the ones in the query come first, the others stand by for when they fail. */
 async function findRouters() {
@@ -192,8 +202,13 @@ $("sound").addEventListener("click", () => call?.player.resumeSound());
 for (const input of document.querySelectorAll("[data-presence]")) {
   input.addEventListener("change", () => call?.player.setPresence({ [input.dataset.presence]: input.checked }));
 }
-addEventListener("online", () => call?.player.retryNow());
+addEventListener("online", () => call?.player.networkChanged());
+for (const kind of ["audio", "video"]) $(`toggle-${kind}`).addEventListener("click", () => call?.toggle(kind));
+// A page may be kept for the back button: it leaves the room, for no one could say when it comes back, and joins again.
 addEventListener("pagehide", () => call?.player.close());
+addEventListener("pageshow", ({ persisted }) => persisted && call && again());
+// A page may be frozen in the background; what it was told meanwhile comes late, and its connections may be dead.
+document.addEventListener("resume", () => call?.player.networkChanged());
 
 fillForm();
 if (query.get("autojoin") === "1" && form.reportValidity()) join();

@@ -81,7 +81,7 @@ function paint() {
   const since = (performance.now() - feed.known.at) / 1000;
   const nowAt = fleet.now_at + since;
   sayWhoAnswers(fleet, trouble);
-  view.overview(poolOf(rows), { chosen, routers: Math.max(1, fleet.routers.length) });
+  view.overview(poolOf(rows), { chosen, routers: fleet.routers });
   paintSfus({ since, stayers });
   const shown = view.drains(rows, { since, stayers, reports });
   feed.wanted.stayers = shown;

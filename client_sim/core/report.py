@@ -96,6 +96,8 @@ class FleetReport(msgspec.Struct, frozen=True, kw_only=True):
     """Time of one video frame of the clip."""
     worst_send_lag_ms: float
     """How late this process was at worst in sending; gaps include it."""
+    marked_send_lag_ms: float
+    """The same since the last `mark`."""
     took_s: float
     cut: tuple[str, ...]
     """One sentence for each way in which a player was cut; empty when none was."""
@@ -161,7 +163,12 @@ def cut_of(reports: Sequence[BotReport]) -> tuple[str, ...]:
 
 
 def fleet_report(
-    reports: Sequence[BotReport], *, frame_ms: float, worst_send_lag_ms: float, took_s: float
+    reports: Sequence[BotReport],
+    *,
+    frame_ms: float,
+    worst_send_lag_ms: float,
+    marked_send_lag_ms: float = 0.0,
+    took_s: float,
 ) -> FleetReport:
     """All of it."""
     return FleetReport(
@@ -172,6 +179,7 @@ def fleet_report(
         marked_video_gap_ms=worst_of(report.marked_video_gap_ms for report in reports),
         frame_ms=round(frame_ms, 3),
         worst_send_lag_ms=round(worst_send_lag_ms, 2),
+        marked_send_lag_ms=round(marked_send_lag_ms, 2),
         took_s=round(took_s, 2),
         cut=cut_of(reports),
         reports=tuple(reports),

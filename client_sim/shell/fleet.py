@@ -88,6 +88,7 @@ class BotFleet:
             [*self._left, *(bot.report(now=now) for bot in self.bots)],
             frame_ms=self._index.frame_ms,
             worst_send_lag_ms=self.pacer.worst_lag_s * 1000.0,
+            marked_send_lag_ms=self.pacer.marked_lag_s * 1000.0,
             took_s=now - self._began,
         )
 
@@ -106,6 +107,7 @@ class BotFleet:
                         self._dismiss(bot)
             case commands.MarkCommand():
                 self._left = [unmarked(report) for report in self._left]
+                self.pacer.mark()
                 for bot in self.bots:
                     bot.audience.mark(Stretch.OBSERVER)
             case commands.ReportCommand():

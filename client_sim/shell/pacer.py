@@ -28,11 +28,17 @@ class Pacer:
         self._timer: asyncio.TimerHandle | None = None
         self.worst_lag_s = 0.0
         """Longest delay between a deadline and its run: how late this process sends."""
+        self.marked_lag_s = 0.0
+        """The same since the last `mark`."""
 
     def add(self, paced: Paced, at: float) -> None:
         """Run it at `at` [monotonic seconds] for the first time."""
         heapq.heappush(self._heap, (at, next(self._order), paced))
         self._arm()
+
+    def mark(self) -> None:
+        """Begin to measure again from here."""
+        self.marked_lag_s = 0.0
 
     def stop(self) -> None:
         """Forget everything that is to run."""
@@ -53,6 +59,7 @@ class Pacer:
         now = time.monotonic()
         while self._heap and self._heap[0][0] <= now + SLACK_S:
             due, _, paced = heapq.heappop(self._heap)
+            self.marked_lag_s = max(self.marked_lag_s, now - due)
             self.worst_lag_s = max(self.worst_lag_s, now - due)
             following = paced.run(now + SLACK_S)
             if following is not None:

@@ -53,7 +53,8 @@ def find_secret(where: Where, *, runs: Path | None = None) -> str:
     """The fleet's secret. Raises `BadSetting` when it is not given."""
     if where.secret:
         return check_secret(where.secret)
-    run = None if where.redis else runfiles.choose(where.fleet, where=runs or state_directory())
+    at = runs or state_directory()
+    run = runfiles.of_redis(where.redis, where=at) if where.redis else runfiles.choose(where.fleet, where=at)
     if run is None:
         raise BadSetting(
             setting="--secret", detail="set SLUICE_SECRET to the fleet's secret, or start one with 'sluice up'"

@@ -155,6 +155,21 @@ class Recovered(PlayerEvent):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class MediaMissing(PlayerEvent):
+    """Our media has not got through for ten seconds, whatever the websockets do; SFUs are tried on and on."""
+
+    missing: tuple[str, ...]
+    """`send` (the others can't hear us), `receive` (we can't hear all of them), or both."""
+    tried: tuple[str, ...]
+    """SFUs, where their media goes, and why it failed: `sfu-1 at UDP 203.0.113.7:5000 (ice-timeout)`."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MediaFound(PlayerEvent):
+    """What was missing gets through again."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class LinkFailed(PlayerEvent):
     """A media link came to nothing; another SFU is asked for."""
 

@@ -8,7 +8,7 @@ publication has copies by SFU; what is wanted of an SFU follows from them. Event
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import dataclass
 
 from shared.jitter import full_jitter
@@ -76,6 +76,8 @@ class Follower:
         self._rng = rng
         self.own = own
         """Our own publications, which we don't take."""
+        self.undecodable: set[str] = set()
+        """Publications that an SFU refused us, for they are in a codec that we did not offer."""
         self._ready: set[str] = set()
         self._visiting: set[str] = set()
         self._sent: dict[str, tuple[str, ...]] = {}
@@ -117,7 +119,6 @@ class Follower:
         """A link to this SFU is open, and nothing has been subscribed on it yet."""
         self._ready.add(sfu)
         self._visiting.discard(sfu)
-        self._attempts.pop(sfu, None)
         self._retry_at.pop(sfu, None)
         self._sent.pop(sfu, None)
         return self._settle()
@@ -148,6 +149,7 @@ class Follower:
         if copy is None or copy.delivered:
             return []
         copy.delivered = True
+        self._attempts.pop(sfu, None)  # it works: being let in is not enough
         return self._settle()
 
     def copy_ended(self, publication: str, sfu: str) -> list[Effect]:
@@ -171,6 +173,10 @@ class Follower:
         """What is wanted of this SFU, in a stable order."""
         return tuple(sorted(name for name, copies in self.copies.items() if sfu in copies))
 
+    def sources(self) -> list[Set[str]]:
+        """For each publication that we take and that we were not refused, the SFUs from which it may come."""
+        return [copies.keys() for name, copies in self.copies.items() if copies and name not in self.undecodable]
+
     def _forget_link(self, sfu: str) -> None:
         self._ready.discard(sfu)
         self._visiting.discard(sfu)
@@ -183,6 +189,7 @@ class Follower:
         gone = [name for name in publications if self.publications.pop(name, None) is not None]
         for name in gone:
             self.copies.pop(name, None)
+            self.undecodable.discard(name)
         return [Dropped(name) for name in gone]
 
     # --- what follows ---

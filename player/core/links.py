@@ -27,6 +27,11 @@ class CarryingLink:
     """Subscribers of each publication there."""
 
     @property
+    def has_media(self) -> bool:
+        """Media can get through to its SFU, or does."""
+        return self.connected or bool(self.flowing)
+
+    @property
     def unheard(self) -> bool:
         """None of its publications has a subscriber there."""
         return not any(self.watched.values())
@@ -75,9 +80,13 @@ class CarryingLinks:
             link.watched.pop(publication, None)
 
     def may_go(self, old: FormerHome) -> bool:
-        """It has no subscriber left (or can't tell any more), and all that flowed there flows at home."""
+        """It has no subscriber left, and all that flowed there flows at home.
+
+        That a router has lost the SFU, or we its websocket, makes no difference: those who hear us there may have lost
+        their routers, and can't follow yet.
+        """
         carried = self.home.flowing if self.home is not None else set()
-        return (old.link.lost or old.link.unheard) and old.link.flowing <= carried
+        return old.link.unheard and old.link.flowing <= carried
 
     def switch(self, *, started: float, now: float) -> tuple[CarryingLink, FormerHome | None]:
         """The target becomes the home; the former home, if any, waits to be let go."""

@@ -20,8 +20,10 @@ from player.core.heard import Heard
 from player.core.links import CarryingLink, CarryingLinks, FormerHome
 from player.core.phases import (
     ENTER_TIMEOUT_S,
+    EXCLUDING,
     FLOW_TIMEOUT_S,
     MAX_RETRY_AFTER_S,
+    NO_MEDIA,
     REQUEST_TIMEOUT_S,
     REST_TIMEOUT_S,
     UNFORCED,
@@ -75,6 +77,8 @@ class Mover:
         """When the phase's own deadline is: the next request, or the time-out of the request or the link."""
         self._request = ""
         self._counter = 0
+        self._fruitless = 0
+        """Homes in a row that were lost before any media got through."""
         self._effects: list[m.Effect] = []
 
     # --- the outside ---
@@ -238,9 +242,14 @@ class Mover:
         self._switch_if_all_flow(now)
 
     def _media_connected(self, event: m.MediaConnected, now: float) -> None:
-        link = self.links.numbered(event.link)
-        if link is not None:
-            link.connected = True
+        link, home = self.links.numbered(event.link), self.links.home
+        if link is None:
+            return
+        link.connected = True
+        if link is home:
+            self._fruitless = 0
+        elif link is self.links.target and home is not None:
+            self._switch_if_all_flow(now)
 
     def _flowing(self, event: m.PublicationFlows, now: float) -> None:
         link, publication = self.links.numbered(event.link), event.publication
@@ -249,6 +258,7 @@ class Mover:
         link.flowing.add(publication)
         link.entered = True
         if link is self.links.home:
+            self._fruitless = 0
             self._announce(link, publication)
             self._release_idle(now)
         elif link is self.links.target:
@@ -259,11 +269,12 @@ class Mover:
             self._switch_if_all_flow(now)
 
     def _switch_if_all_flow(self, now: float) -> None:
-        """What does not flow at home, for it sends nothing, is not waited for."""
+        """What does not flow at home, for it sends nothing, is not waited for; that media can get through is."""
         home, target = self.links.home, self.links.target
         assert target is not None
         awaited = set(self.publications) if home is None else home.flowing
-        if target.entered and awaited <= target.flowing:
+        reached = target.has_media or not self.publications
+        if target.entered and reached and awaited <= target.flowing:
             self._switch(now)
 
     def _open_due(self, now: float) -> None:
@@ -291,13 +302,16 @@ class Mover:
 
     def _lose(self, link: CarryingLink, reason: str, now: float, *, cut: bool) -> None:
         old = self.links.old(link)
+        if old is not None and not cut:
+            return  # it is heard on, and goes when it is heard no more
         if old is not None:
             self._release(old, now)
         elif link is self.links.target:
             self._fail_target(reason, now)
         else:
-            if reason == "terminating":  # the router may not know yet
+            if reason in EXCLUDING:
                 self.heard.exclude(link.sfu, now=now)
+            self._fruitless = self._fruitless + 1 if reason in NO_MEDIA and not link.has_media else 0
             self._lose_home(link, reason, now, cut=cut)
 
     def _lose_home(self, home: CarryingLink, reason: str, now: float, *, cut: bool) -> None:
@@ -317,7 +331,12 @@ class Mover:
         if self.wish is None:
             self.wish = MoveWish(Cause.LOST, now)
         self.wish.cause = Cause.LOST
-        if self.phase is Phase.SETTLED or (self.phase is Phase.WAITING and self.wish.attempts == 0):
+        if not (self.phase is Phase.SETTLED or (self.phase is Phase.WAITING and self.wish.attempts == 0)):
+            return
+        self.wish.attempts = max(0, self._fruitless - 1)
+        if self._fruitless:
+            self._retry(now)
+        else:
             self._ask_at(now, now)
 
     # --- deciding ---
@@ -450,6 +469,8 @@ class Mover:
         self._do(m.TellStep(step=m.MoveStep.SWITCHED, sfu=home.sfu, reason=self.wish.cause.value))
         self.wish = self._said = None
         self.phase = Phase.SETTLED
+        if home.has_media:
+            self._fruitless = 0
         self._release_idle(now)
 
     def _release_idle(self, now: float) -> None:

@@ -50,6 +50,12 @@ class Cause(StrEnum):
 UNFORCED = (Cause.CORDONED, Cause.ASKED)
 """Causes that vanish when the cordon is taken back, and before which the rule is asked again."""
 
+NO_MEDIA = ("ice-timeout", "dtls-timeout", "ice-silent")
+"""Words for the end of a link whose media died, while its websocket may be well."""
+EXCLUDING = ("terminating", *NO_MEDIA)
+"""A home that ended so is not asked for again for a while: its media is gone, or it ends and the router may not
+know."""
+
 
 class BrokenMover(SluiceError):
     """The mover reached a state that must not be. Carries what led to it."""

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import Callable, Sequence
 
 from player.shell.media_link import MediaLink, MediaLinkOwner
 from player.shell.publisher import TrackPublisher
 from player.shell.receiver import PacketTap
 
+ASIDE_S = 10.0
+"""What a former session's link brings is kept so long at most, until the new session's link brings the same."""
 TRAFFIC = ("packets_in", "packets_out", "bytes_in", "bytes_out", "bad_packets")
 
 
 class Connections:
     """One link of the present session to each SFU (`at`); those that carry our publications also by number.
 
-    A link of a former session, or one whose websocket broke while its media goes on, is known by its number only.
+    A link of a former session is known by its number only, or kept aside for what is heard over it.
     """
 
     def __init__(
@@ -25,6 +28,7 @@ class Connections:
         publisher: TrackPublisher,
         wanted: Callable[[str], Sequence[str]],
         closed: Callable[[str], None],
+        rng: random.Random,
     ) -> None:
         """`wanted(sfu)` is what the player subscribes to there; `closed(sfu)` is told when we close the link to it."""
         self._publisher = publisher
@@ -32,10 +36,11 @@ class Connections:
         self._on_packet: PacketTap | None = None
         self._wanted = wanted
         self._closed = closed
+        self._rng = rng
         self._at: dict[str, MediaLink] = {}
         self._carrying: dict[int, MediaLink] = {}
-        self._foreign: set[MediaLink] = set()
-        """Links of former sessions."""
+        self._aside: set[MediaLink] = set()
+        """Links of a former session that carry us no longer."""
         self._past = dict.fromkeys(TRAFFIC, 0)
         """Traffic of links that are closed."""
         self._past_repaired = 0
@@ -55,42 +60,55 @@ class Connections:
         return sorted((number for number, same in self._carrying.items() if same is link), reverse=True)
 
     def carry(self, sfu: str, address: str, token: str, *, number: int, generation: int) -> None:
-        """Publish at an SFU: on the link whose websocket broke, on the visitor's link there, or on a new one."""
+        """Publish at an SFU: on the link that we have there, which may be a visit or be away, or on a new one."""
         link = self.at(sfu)
-        broken = next((one for one in self._carrying.values() if one.sfu == sfu and one.revivable), None)
-        if broken is not None and link is None and broken not in self._foreign:
-            link = self._at[sfu] = broken
-            link.revive(number, generation, address=address, token=token)
-        elif link is not None and link.number is None:
-            link.carry(number, generation, token=token)
-        else:
+        if link is None:
             link = self._new(sfu, address, token)
             link.carry(number, generation)
             link.start()
+        elif link.number is None:
+            link.carry(number, generation, address=address, token=token)
+        else:
+            link.revive(number, generation, address=address, token=token)
         self._carrying[number] = link
 
     def visit(self, sfu: str, address: str, token: str) -> None:
-        """Open a subscribe-only link, unless one is there by now."""
-        if self.at(sfu) is None:
+        """Open a subscribe-only link, or let the one in again that is there."""
+        link = self.at(sfu)
+        if link is None:
             self._new(sfu, address, token).start()
+        elif link.needs_token and link.number is None:
+            link.renew(address, token)
 
     def let_go(self, number: int) -> None:
-        """Publish there no longer; leave once nothing is wanted from there."""
-        link = self._release(number)
-        if link is not None:
-            link.stop_publishing()
-            if not (self.is_current(link) and self._wanted(link.sfu)):
-                self._drop(link)
-
-    def abandon(self, number: int) -> None:
-        """The link came to nothing; one that was a visit before is one again."""
+        """Publish there no longer, or give up trying to; what is wanted from there is heard on, as on a visit."""
         link = self._release(number)
         if link is None:
             return
-        if link.alive and link.entered and self.is_current(link) and self._wanted(link.sfu):
-            link.stop_publishing()
-        else:
+        current = self._at.get(link.sfu)
+        if not link.hears or not self._wanted(link.sfu):
             self._drop(link)
+        elif link is current:
+            link.stop_publishing()
+        elif current is not None and current.delivers:
+            self._drop(link)
+        else:
+            link.stop_publishing()
+            self._keep_aside(link)
+
+    def _keep_aside(self, link: MediaLink) -> None:
+        self._aside.add(link)
+        asyncio.get_running_loop().call_later(ASIDE_S, self._end_aside, link)
+
+    def _end_aside(self, link: MediaLink) -> None:
+        if link in self._aside:
+            self._drop(link)
+
+    def heard(self, link: MediaLink) -> None:
+        """Something came over this link, so what was kept aside for it may go. Cheap: call it for each unit."""
+        if self._aside and self.is_current(link):
+            for other in [other for other in self._aside if other.sfu == link.sfu]:
+                self._drop(other)
 
     def refused(self, number: int) -> None:
         """A visitor did not become more."""
@@ -103,7 +121,8 @@ class Connections:
             self._drop(link)
 
     def down(self, link: MediaLink) -> bool:
-        """The websocket has ended; True when it was the current one. A link that carries us lives on by its number."""
+        """The link has ended; True when it was the current one. One that carries us is known by its number until the
+        mover lets it go."""
         current = self.is_current(link)
         if current:
             del self._at[link.sfu]
@@ -112,13 +131,12 @@ class Connections:
         return current
 
     def new_session(self) -> list[str]:
-        """No link can be used for more than it does now; visits end. Returns the SFUs that had a current link."""
+        """No link can be used for more than it does now. Returns the SFUs that had a current link."""
         sfus = list(self._at)
         visits = [link for link in self._at.values() if link.number is None]
-        self._foreign.update(self._carrying.values())
         self._at.clear()
         for link in visits:
-            self._close(link)
+            self._keep_aside(link)
         return sfus
 
     async def close(self) -> None:
@@ -155,6 +173,10 @@ class Connections:
         }
         return counts | {"repaired": self._past_repaired + sum(link.repaired for link in links)}
 
+    def links(self) -> list[MediaLink]:
+        """All links, in no order."""
+        return list(self._all())
+
     def _release(self, number: int) -> MediaLink | None:
         """The link with this number, unless it also goes by another: one that was revived has the old and the new."""
         link = self._carrying.pop(number, None)
@@ -167,7 +189,7 @@ class Connections:
         return link
 
     def _all(self) -> set[MediaLink]:
-        return {*self._at.values(), *self._carrying.values()}
+        return {*self._at.values(), *self._carrying.values(), *self._aside}
 
     def _new(self, sfu: str, address: str, token: str) -> MediaLink:
         link = self._at[sfu] = MediaLink(
@@ -177,6 +199,7 @@ class Connections:
             owner=self._owner,
             publisher=self._publisher,
             on_packet=self._on_packet,
+            rng=self._rng,
         )
         return link
 
@@ -187,7 +210,7 @@ class Connections:
             self._closed(link.sfu)
 
     def _close(self, link: MediaLink) -> None:
-        self._foreign.discard(link)
+        self._aside.discard(link)
         for transport in link.transports:
             for name in TRAFFIC:
                 self._past[name] += getattr(transport, name)

@@ -1,40 +1,45 @@
-"""A player's link to one SFU: the websocket and the peer connections negotiated over it (protocol, 1.3 to 2.3)."""
+"""A player's link to one SFU: a websocket that comes back, and the peer connections negotiated over it (protocol, 1.3).
+
+Each of the three can fail alone. A websocket that breaks costs no media: `SfuSocket` opens another while a peer
+connection lives. A subscribe connection that fails is opened again while we publish here, a publish connection that
+fails leaves what we hear. The link is over when none of them is left, or the SFU has ended it.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import Sequence
+import random
+from collections.abc import Coroutine, Sequence
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
-from player.core import session_sdp
 from player.core.session_sdp import Incoming
-from player.core.track import OutgoingTrack
+from player.shell.downlink import Downlink, DownlinkCallbacks
 from player.shell.publisher import TrackPublisher
-from player.shell.receiver import PacketTap, Receiver
-from player.shell.transport import MediaTransport, TransportFailed
-from player.shell.wire import MessageSocket
+from player.shell.receiver import PacketTap
+from player.shell.sfu_socket import SfuSocket, SocketCallbacks
+from player.shell.transport import MediaTransport
+from player.shell.uplink import Uplink, UplinkCallbacks
 from shared.errors import BadSdp
 from shared.messages import media as m
-from shared.messages.codes import CloseCode
+from shared.messages.codes import Refusal
 from shared.messages.player import Failed
-from shared.rtc import sdp
 
+REFUSALS = frozenset(Refusal)
+"""Other words in an SFU's `error` say that a peer connection is gone."""
 GATHER_S = 0.02
 """How long changes of what is wanted are gathered into one `subscribe`."""
-CUTTING = (CloseCode.TERMINATING, CloseCode.REPLACED, CloseCode.REFUSED)
-"""Close codes after which the SFU has dropped our media as well."""
 
 
 class MediaLinkOwner(Protocol):
     """Told what happens to a link."""
 
     def link_entered(self, link: MediaLink, *, carrying: bool) -> None:
-        """The SFU let us in; `carrying`: with the right to carry our publications. A visitor may get it later."""
+        """The SFU let us in, for the first time or again; `carrying`: with the right to carry our publications. A
+        visitor may get it later."""
 
     def link_connected(self, link: MediaLink) -> None:
-        """The publish connection is up, whether or not we send anything."""
+        """The publish connection is up, whether or not we send anything; with nothing to publish, the other one."""
 
     def link_refused(self, link: MediaLink, number: int, code: str) -> None:
         """A visitor did not get that right, and stays a visitor."""
@@ -42,8 +47,14 @@ class MediaLinkOwner(Protocol):
     def link_message(self, link: MediaLink, message: m.ToMedia) -> None:
         """A message that is not about negotiation."""
 
-    def link_down(self, link: MediaLink, reason: str, *, cut: bool) -> None:
-        """The link has failed or ended; `cut`: its media too. Told again when at first only the websocket broke."""
+    def link_away(self, link: MediaLink, reason: str) -> None:
+        """Nothing can be said over it for now, or not without a new token (`needs_token`); its media goes on."""
+
+    def link_unpublished(self, link: MediaLink, reason: str) -> None:
+        """The publish connection has failed; what we hear goes on."""
+
+    def link_down(self, link: MediaLink, reason: str) -> None:
+        """The link has failed or ended, and its media too. Told once."""
 
     def link_unit(self, link: MediaLink, stream: Incoming, unit: bytes, timestamp: int, at: float) -> None:
         """An Opus packet or a complete frame arrived."""
@@ -60,62 +71,99 @@ class MediaLink:
         token: str,
         owner: MediaLinkOwner,
         publisher: TrackPublisher,
+        rng: random.Random,
         on_packet: PacketTap | None = None,
     ) -> None:
         self.sfu = sfu
         self.number: int | None = None
-        self.entered = False
-        self.alive = True
-        """The websocket has not ended."""
-        self._token = token
+        self.was_inside = False
+        """The SFU has let us in at least once."""
+        self.delivers = False
+        """Something has come over it."""
         self._owner = owner
-        self._publisher = publisher
-        self._on_packet = None if on_packet is None else partial(on_packet, sfu)
         self._generation = 0
-        self._shown_token = ""
-        """The token last shown to the SFU; another one waits to be shown when it differs from `_token`."""
-        self._negotiation = 0
-        self._wire: MessageSocket[m.ToMedia] = MessageSocket(address, m.from_sfu)
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._up: MediaTransport | None = None
-        self._down: MediaTransport | None = None
-        self._receiver: Receiver | None = None
-        self._finished = False
         self._reviving = False
-        self._connecting = False
-        """The publish connection is being opened."""
-        self._offered: tuple[OutgoingTrack, ...] = ()
+        self._finished = False
         self._wanted: tuple[str, ...] = ()
         self._want_timer: asyncio.TimerHandle | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._closing: set[asyncio.Task[None]] = set()
+        """Peer connections that say goodbye."""
+        callbacks = SocketCallbacks(
+            entered=self._on_entered,
+            message=self._message,
+            away=self._away,
+            ended=self._fail,
+            carries_media=lambda: self._up.connected or self._down.connected,
+        )
+        self._socket = SfuSocket(address, token, callbacks, rng=rng)
+        self._up = Uplink(
+            UplinkCallbacks(
+                send=self._socket.send,
+                spawn=self._spawn,
+                close=self._close,
+                connected=lambda: self._owner.link_connected(self),
+                failed=self._up_failed,
+            ),
+            publisher,
+        )
+        self._down = Downlink(
+            DownlinkCallbacks(
+                send=self._socket.send,
+                spawn=self._spawn,
+                close=self._close,
+                unit=self._unit,
+                connected=self._down_connected,
+                failed=self._down_failed,
+            ),
+            cname=publisher.cname,
+            on_packet=None if on_packet is None else partial(on_packet, sfu),
+            rng=rng,
+        )
 
     # --- what the player wants of it ---
 
     def start(self) -> None:
         """Connect and enter."""
-        self._spawn(self._run())
+        self._spawn(self._socket.run())
 
-    def carry(self, number: int, generation: int, *, token: str | None = None) -> None:
+    def carry(self, number: int, generation: int, *, address: str = "", token: str = "") -> None:
         """Publish here; a visitor enters again with the `token` that gives it the right to (protocol, 1.3)."""
         self.number, self._generation = number, generation
-        if token is not None:
-            self._token = token
-            if self.entered:
-                self._wire.send(self._enter())
+        if token:
+            self._socket.grant(address, token)
 
     def revive(self, number: int, generation: int, *, address: str, token: str) -> None:
         """Take the session up again on a new websocket: its media never stopped, and the SFU repeats what flows."""
-        self.number, self._generation, self._token = number, generation, token
-        self._wire = MessageSocket(address, m.from_sfu)
-        self.entered, self.alive, self._reviving = False, True, True
-        self.start()
+        self.number = number
+        if self._up.transport is None:  # what is published goes on under the generation that it was offered with
+            self._generation = generation
+        self._reviving = True
+        self._socket.renew(address, token)
+
+    def renew(self, address: str, token: str) -> None:
+        """A visit's way in again, from the router."""
+        self._socket.renew(address, token)
 
     @property
-    def revivable(self) -> bool:
-        """Only the websocket broke."""
-        return not self.alive and not self._finished and self._carries_media()
+    def alive(self) -> bool:
+        """Not over, though its websocket may be away."""
+        return not self._finished and not self._socket.over
 
-    def _carries_media(self) -> bool:
-        return any(transport.connected for transport in self.transports)
+    @property
+    def entered(self) -> bool:
+        """The SFU has let us in, and we can say something to it."""
+        return self._socket.inside
+
+    @property
+    def needs_token(self) -> bool:
+        """Only a token from the router brings us in again."""
+        return self._socket.needs_token
+
+    @property
+    def hears(self) -> bool:
+        """What we subscribe to can come over it."""
+        return self.alive and (self.entered or self._down.connected)
 
     def want(self, publications: Sequence[str]) -> None:
         """Subscribe to exactly these, in a moment: tracks come and move in pairs, and each change is a negotiation."""
@@ -124,212 +172,171 @@ class MediaLink:
             self._want_timer = asyncio.get_running_loop().call_later(GATHER_S, self._send_want)
 
     def _send_want(self) -> None:
+        if self._want_timer is not None:
+            self._want_timer.cancel()
         self._want_timer = None
-        self._wire.send(m.Subscribe(publications=self._wanted))
+        self._socket.send(m.Subscribe(publications=self._wanted))
 
     def stop_publishing(self) -> None:
         """End our publications here; what we hear from here goes on."""
-        if self._up is not None:
-            self._publisher.detach(self._up)
-            publications = tuple(track.publication for track in self._publisher.tracks)
-            self._wire.send(m.StopPublishing(publications=publications))
+        self._up.stop_all()
         self.number = None
 
     def offer(self) -> None:
         """The tracks have changed: offer what they are now. A link that is not open yet does so once it is."""
-        if self.number is not None and self.entered and self.alive:
-            self._offer()
+        if self.number is not None and self.entered:
+            self._up.offer(self._generation)
 
     def stop(self, publications: tuple[str, ...]) -> None:
         """End some publications here; the others go on."""
-        self._offered = tuple(track for track in self._offered if track.publication not in publications)
-        self._wire.send(m.StopPublishing(publications=publications))
+        self._up.stop(publications)
 
     def tap(self, on_packet: PacketTap) -> None:
         """From now on hand over each packet of others as well."""
-        self._on_packet = partial(on_packet, self.sfu)
-        if self._receiver is not None:
-            self._receiver.on_packet = self._on_packet
+        self._down.tap(partial(on_packet, self.sfu))
 
     async def leave(self) -> None:
         """Say goodbye to the SFU, and close."""
         self._finished = True
-        self._wire.send(m.LeaveSfu())
-        await self._wire.close()
+        self._socket.send(m.LeaveSfu())
+        await self._socket.close()
         await self.close()
 
     async def close(self) -> None:
         """End everything at once. Safe twice."""
         self._finished = True
-        self.alive = False
         if self._want_timer is not None:
             self._want_timer.cancel()
         for task in [task for task in self._tasks if task is not asyncio.current_task()]:
             task.cancel()
-        for transport in (self._up, self._down):
-            if transport is not None:
-                self._publisher.detach(transport)
-                await transport.close()
-        await self._wire.close()
+        self._up.close()
+        self._down.close()
+        await asyncio.gather(*self._closing, return_exceptions=True)
+        await self._socket.close()
 
     @property
     def transports(self) -> list[MediaTransport]:
         """Its peer connections, for counting."""
-        return [transport for transport in (self._up, self._down) if transport is not None]
+        return [transport for transport in (self._up.transport, self._down.transport) if transport is not None]
+
+    @property
+    def publish_transport(self) -> MediaTransport | None:
+        """The publish connection; None before there is one."""
+        return self._up.transport
+
+    @property
+    def subscribe_transport(self) -> MediaTransport | None:
+        """The subscribe connection; None before the SFU has offered anything."""
+        return self._down.transport
 
     @property
     def repaired(self) -> int:
         """Lost packets that retransmissions brought."""
-        return self._receiver.repaired if self._receiver is not None else 0
+        return self._down.repaired
 
     # --- the websocket ---
 
-    def _spawn(self, coroutine: object) -> None:
-        task: asyncio.Task[None] = asyncio.create_task(coroutine)  # type: ignore[arg-type]
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+    def _spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        _keep(coroutine, self._tasks)
 
-    async def _run(self) -> None:
-        closed = await self._wire.run(self._enter, self._message)
-        self.alive = False
+    def _close(self, transport: MediaTransport) -> None:
+        _keep(transport.close(), self._closing)
+
+    def _fail(self, reason: str) -> None:
         if not self._finished:
-            self._fail(_reason(closed.code, closed.opened), cut=closed.code in CUTTING or not self._carries_media())
+            self._finished = True
+            self._owner.link_down(self, reason)
 
-    def _enter(self) -> m.Enter:
-        self._shown_token = self._token
-        return m.Enter(token=self._token)
-
-    def _fail(self, reason: str, *, cut: bool) -> None:
+    def _away(self, reason: str) -> None:
         if not self._finished:
-            self._finished = cut
-            self._owner.link_down(self, reason, cut=cut)
+            self._owner.link_away(self, reason)
 
     def _message(self, message: m.ToMedia) -> None:
+        if self._finished:
+            return
         try:
             match message:
-                case m.Entered():
-                    self._on_entered()
                 case m.PublishAnswer():
-                    self._on_publish_answer(message)
+                    self._up.answer(message)
                 case m.SubscribeOffer():
-                    self._on_subscribe_offer(message)
-                case Failed() if not self.entered:
-                    self._fail(message.code, cut=True)
-                case Failed(publication="") if self.number is not None and self._up is None:
-                    number, self.number = self.number, None
-                    self._owner.link_refused(self, number, message.code)
-                case m.Closing():
-                    self._fail("terminating", cut=True)
+                    self._down.offer(message)
+                case Failed():
+                    self._refused(message)
                 case _:
                     self._owner.link_message(self, message)
         except BadSdp as error:
-            self._fail(error.code, cut=False)
+            self._unusable(error.code)
 
-    def _on_entered(self) -> None:
-        self.entered = True
-        if self._shown_token != self._token:  # entered as a visitor, and meanwhile told to become more
-            self._wire.send(self._enter())
-            self._owner.link_entered(self, carrying=False)
+    def _refused(self, message: Failed) -> None:
+        broken = message.code not in REFUSALS
+        if broken and message.request == "subscribe":
+            self._spawn(self._down.end_there(self._send_want))
+        elif broken and message.request == "publish-offer":
+            if self._up.settled:
+                self._up.close()
+                self._up_failed(message.code)
+        elif message.request in ("", "enter") and self.number is not None and self._up.transport is None:
+            number, self.number = self.number, None
+            self._socket.keep_grants()
+            self._owner.link_refused(self, number, message.code)
+        else:
+            self._owner.link_message(self, message)
+
+    def _unusable(self, reason: str) -> None:
+        """What the SFU describes is of no use to us: a player that publishes here looks for another SFU."""
+        if self.number is None:
+            self._fail(reason)
+        else:
+            self._owner.link_away(self, reason)
+
+    def _on_entered(self, complete: bool) -> None:
+        if self._finished:
             return
-        news = not self._reviving or self._offered != self._publisher.tracks
-        if self.number is not None and self._publisher.tracks and news:
-            self._offer()
-        self._reviving = False
-        self._owner.link_entered(self, carrying=self.number is not None)
+        if self.was_inside:  # what we said on the websocket before may not have arrived
+            self._say_again()
+        elif complete and self.number is not None:
+            self._offer_all()
+        self.was_inside, self._reviving = True, False
+        self._owner.link_entered(self, carrying=complete and self.number is not None)
 
-    # --- publishing ---
+    def _say_again(self) -> None:
+        if self._wanted or self._down.transport is not None:
+            self._send_want()
+        if self.number is None:
+            self._up.stop_all()
+        elif not self._reviving or self._up.outdated or not self._up.settled:
+            self._offer_all()
 
-    def _offer(self) -> None:
-        if self._up is None:
-            self._up = MediaTransport(
-                on_rtp=lambda _packet, _at: None,
-                on_rtcp=self._feedback,
-                on_closed=lambda reason: self._fail(reason, cut=True),
-            )
-        self._negotiation += 1
-        self._offered = self._publisher.tracks
-        tracks = tuple(
-            m.TrackOffer(mid=track.mid, publication=track.publication, kind=track.kind, generation=self._generation)
-            for track in self._publisher.tracks
-        )
-        text = session_sdp.publish_offer(
-            self._publisher.tracks, self._up.own, version=self._negotiation, cname=self._publisher.cname
-        )
-        self._wire.send(m.PublishOffer(sdp=text, tracks=tracks, negotiation=self._negotiation))
+    def _offer_all(self) -> None:
+        if self._up.has_tracks:
+            self._up.offer(self._generation)
 
-    def _on_publish_answer(self, message: m.PublishAnswer) -> None:
-        if message.negotiation != self._negotiation or self._up is None:
+    # --- the peer connections ---
+
+    def _up_failed(self, reason: str) -> None:
+        if self._finished:
             return
-        answer = sdp.parse(message.sdp)
-        session_sdp.check_accepted(answer, self._offered)
-        if self._up.connected:
-            self._publisher.attach(self._up)
-        elif not self._connecting:
-            self._connecting = True
-            self._spawn(self._connect_up(self._up, session_sdp.far_end(answer)))
+        if self._down.connected:
+            self._owner.link_unpublished(self, reason)
+        else:
+            self._fail(reason)
 
-    async def _connect_up(self, transport: MediaTransport, far: session_sdp.FarEnd) -> None:
-        if await self._connect(transport, far) and self.number is not None:
-            self._publisher.attach(transport)
+    def _down_connected(self) -> None:
+        if self._up.transport is None and self.number is not None:
             self._owner.link_connected(self)
 
-    def _feedback(self, compound: bytes, at: float) -> None:
-        if self._up is not None:
-            self._publisher.feedback(self._up, compound)
+    def _down_failed(self, reason: str) -> bool:
+        if self._finished or self._up.transport is not None:
+            return not self._finished
+        self._fail(reason)
+        return False
 
-    # --- subscribing ---
-
-    def _on_subscribe_offer(self, message: m.SubscribeOffer) -> None:
-        offer = sdp.parse(message.sdp)
-        fresh = self._down is None
-        if self._down is None:
-            self._down = MediaTransport(
-                on_rtp=self._on_rtp,
-                on_rtcp=self._on_rtcp,
-                on_closed=lambda reason: self._fail(reason, cut=self._up is None or not self._up.connected),
-            )
-            self._receiver = Receiver(
-                self._down,
-                on_unit=self._on_unit,
-                on_packet=self._on_packet,
-                ssrc=int(self._down.own.ufrag, 16),
-                cname=self._publisher.cname,
-            )
-        assert self._receiver is not None
-        self._receiver.set_streams(session_sdp.incoming(offer, message.tracks))
-        text = session_sdp.answer_subscribe(offer, self._down.own, version=message.negotiation)
-        self._wire.send(m.SubscribeAnswer(sdp=text, negotiation=message.negotiation))
-        if fresh:
-            self._spawn(self._connect_down(self._down, session_sdp.far_end(offer)))
-
-    async def _connect_down(self, transport: MediaTransport, far: session_sdp.FarEnd) -> None:
-        await self._connect(transport, far)
-
-    async def _connect(self, transport: MediaTransport, far: session_sdp.FarEnd) -> bool:
-        try:
-            await transport.connect(far)
-        except TransportFailed as error:
-            publishing = self._up is not None and self._up.connected
-            self._fail(error.code, cut=not publishing)
-            return False
-        return True
-
-    def _on_rtp(self, packet: bytes, at: float) -> None:
-        if self._receiver is not None:
-            self._receiver.on_rtp(packet, at)
-
-    def _on_rtcp(self, compound: bytes, at: float) -> None:
-        if self._receiver is not None:
-            self._receiver.on_rtcp(compound, at)
-
-    def _on_unit(self, stream: Incoming, unit: bytes, timestamp: int, at: float) -> None:
+    def _unit(self, stream: Incoming, unit: bytes, timestamp: int, at: float) -> None:
+        self.delivers = True
         self._owner.link_unit(self, stream, unit, timestamp, at)
 
 
-def _reason(code: int, opened: bool) -> str:
-    """A close code as a word."""
-    if not opened:
-        return "unreachable"
-    with contextlib.suppress(ValueError):
-        return CloseCode(code).name.lower().replace("_", "-")
-    return "websocket-broke"
+def _keep(coroutine: Coroutine[Any, Any, None], tasks: set[asyncio.Task[None]]) -> None:
+    task = asyncio.create_task(coroutine)
+    tasks.add(task)
+    task.add_done_callback(tasks.discard)

@@ -18,6 +18,7 @@ from player.core.behaviour import RuleBox, decide
 from player.core.follower import Follower
 from player.core.frames import is_key
 from player.core.heard import MAX_EXCLUDED
+from player.core.media_watch import LinkMedia, MediaNeeds, needs_of
 from player.core.mover import Mover
 from player.core.own_tracks import OwnTracks
 from player.core.room_view import RoomView
@@ -27,6 +28,7 @@ from player.core.tracks import PushedTrack
 from player.core.translate import media_event, router_event, router_message
 from player.shell.connections import Connections
 from player.shell.media_link import MediaLink
+from player.shell.media_reports import MediaReports, media_of
 from player.shell.publisher import TrackPublisher
 from player.shell.receiver import PacketTap
 from player.shell.router_connection import Callbacks, RouterConnection
@@ -80,6 +82,13 @@ class Participant:
             publisher=self.publisher,
             wanted=self.view.follower.wanted,
             closed=lambda sfu: self._run(self.follower.closed(sfu)),
+            rng=rng,
+        )
+        self._media = MediaReports(
+            needs=self._needs,
+            links=lambda: [media_of(link) for link in self.connections.links()],
+            send=self.router.send,
+            tell=watcher.event,
         )
         self._watcher = watcher
         self._visits: dict[str, str] = {}
@@ -99,6 +108,7 @@ class Participant:
 
     def start(self) -> None:
         """Join."""
+        self._media.start()
         self._session = asyncio.create_task(self._be_connected())
 
     def set_presence(self, presence: Presence) -> None:
@@ -137,6 +147,7 @@ class Participant:
     async def leave(self) -> None:
         """End the session and all links. Safe twice."""
         self.publisher.stop()
+        self._media.stop()
         await self.router.leave()
         self._handle(m.Left())
         await self.connections.close()
@@ -170,6 +181,7 @@ class Participant:
             self._end(self.router.ended)
 
     def _end(self, reason: str) -> None:
+        self._media.stop()
         if not self._over:
             self._over = True
             self._watcher.event(e.SessionEnded(reason=reason))
@@ -216,10 +228,8 @@ class Participant:
                 self.connections.carry(
                     effect.sfu, effect.address, effect.token, number=effect.link, generation=effect.generation
                 )
-            case m.LetGo():
+            case m.LetGo() | m.Abandon():
                 self.connections.let_go(effect.link)
-            case m.Abandon():
-                self.connections.abandon(effect.link)
             case m.ReportDecided():
                 self._tell_router(effect)
                 self._watcher.event(e.MoveDecided(sfu=effect.sfu, move=effect.move, reason=effect.reason))
@@ -321,7 +331,8 @@ class Participant:
                 self._run(self.view.update(message))
             case player.SfuGone():
                 self._handle(m.SfuEnded(sfu=message.sfu, reason=message.reason))
-                self._run(self.follower.gone(message.sfu))
+                if message.reason != "lost":  # else our own link to it tells, when its media has ended
+                    self._run(self.follower.gone(message.sfu))
             case player.Failed() if message.request in self._visits:
                 self._run(self.follower.lost(self._visits.pop(message.request), now=now))
             case player.Failed() if message.request or message.code == Refusal.NO_SFU:
@@ -351,6 +362,11 @@ class Participant:
         if message.assignment is not None:
             self._handle_if(router_event(message.assignment))
         self._run(self.view.snapshot(message.snapshot))
+        self._media.welcomed()
+
+    def _needs(self, links: list[LinkMedia]) -> MediaNeeds:
+        sends = self.can_publish and bool(self.tracks.publications)
+        return needs_of(sends=sends, takes=self.follower.sources(), links=links)
 
     def _begin_new_session(self) -> None:
         """The old session's links can't be renewed: those that carry us last until the mover has opened new ones."""
@@ -362,10 +378,10 @@ class Participant:
 
     def _visit(self, sfu: str) -> None:
         link = self.connections.at(sfu)
-        if link is not None:
-            if link.entered:
-                self._run(self.follower.ready(sfu))
-            return
+        if link is not None and link.entered:
+            self._run(self.follower.ready(sfu))
+        if link is not None and not (link.needs_token and link.number is None):
+            return  # it comes in, or comes back
         self._requests += 1
         request = f"visit-{self._requests}"
         if self.router.send(player.RequestAccess(sfu=sfu, request=request)):
@@ -397,6 +413,8 @@ class Participant:
         if isinstance(message, media.PublicationEnded):
             self._run(self.follower.copy_ended(message.publication, link.sfu))
         elif isinstance(message, player.Failed):
+            if message.code == Refusal.CODEC_REFUSED and message.publication in self.follower.publications:
+                self.follower.undecodable.add(message.publication)
             self._watcher.event(
                 e.RequestRefused(
                     sfu=link.sfu, code=message.code, message=message.message, publication=message.publication
@@ -406,25 +424,47 @@ class Participant:
             self._handle_if(media_event(message, link=link.number, sfu=link.sfu))
 
     def _failed(self, sfu: str, reason: str) -> None:
+        self._media.failed(sfu, reason)
         if reason not in NOT_FAILURES:
             self._watcher.event(e.LinkFailed(sfu=sfu, reason=reason))
 
-    def link_down(self, link: MediaLink, reason: str, *, cut: bool) -> None:
-        target = self.mover.links.target
-        if not link.entered or (target is not None and target.number == link.number):
-            self._failed(link.sfu, reason)
-        # A dead connection is the end under every number; a broken websocket only under the one it was opened for.
-        numbers = self.connections.numbers(link)[: None if cut else 1]
+    def link_away(self, link: MediaLink, reason: str) -> None:
+        numbers = self.connections.numbers(link)[:1]
+        for number in numbers:
+            self._handle(m.LinkDown(link=number, reason=reason, cut=False))
+        if not numbers and link.needs_token and self.connections.is_current(link):
+            self._run(self.follower.lost(link.sfu, now=time.monotonic()))
+
+    def link_unpublished(self, link: MediaLink, reason: str) -> None:
+        self._note_failure(link, reason)
+        self._tell_cut(self.connections.numbers(link), reason)
+
+    def link_down(self, link: MediaLink, reason: str) -> None:
+        self._note_failure(link, reason)
+        numbers = self.connections.numbers(link)
         if self.connections.down(link):
             self._run(self.follower.lost(link.sfu, now=time.monotonic()))
+        self._tell_cut(numbers, reason)
+
+    def _note_failure(self, link: MediaLink, reason: str) -> None:
+        target = self.mover.links.target
+        if not link.was_inside or (target is not None and target.number == link.number):
+            self._failed(link.sfu, reason)
+        else:
+            self._media.failed(link.sfu, reason)
+
+    def _tell_cut(self, numbers: Iterable[int], reason: str) -> None:
         for number in numbers:
-            self._handle(m.LinkDown(link=number, reason=reason, cut=cut))
+            self._handle(m.LinkDown(link=number, reason=reason, cut=True))
 
     def link_unit(self, link: MediaLink, stream: Incoming, unit: bytes, timestamp: int, at: float) -> None:
         record = self.view.hears(stream.publication, link.sfu)
         if record is None:
             return
         self._watcher.unit(record, link, stream, unit, timestamp, at)
+        if not self.connections.is_current(link):
+            return  # a former session's: what we take over the present one's has to come over that
+        self.connections.heard(link)
         effects = self.follower.delivered(stream.publication, link.sfu)
         if effects:
             self._run(effects)

@@ -57,7 +57,8 @@ class Receiver:
         self.unknown_packets = 0
         self.repaired = 0
         self.keys_asked = 0
-        self._transport = transport
+        self.transport = transport
+        """Where reports go; another one when the connection was opened again."""
         self._on_unit = on_unit
         self._ssrc = ssrc
         self._cname = cname
@@ -128,13 +129,13 @@ class Receiver:
         sequences = stream.reception.to_ask_for(now=at)
         if sequences:
             nack = rtcp.nack(sender=self._ssrc, media=stream.spec.ssrc, sequences=sequences)
-            self._transport.send_rtcp(rtcp.receiver_report(self._ssrc, ()) + nack)
+            self.transport.send_rtcp(rtcp.receiver_report(self._ssrc, ()) + nack)
 
     def _ask_for_key(self, stream: Stream, at: float) -> None:
         stream.asked_for_key = at
         self.keys_asked += 1
         pli = rtcp.picture_loss(sender=self._ssrc, media=stream.spec.ssrc)
-        self._transport.send_rtcp(rtcp.receiver_report(self._ssrc, ()) + pli)
+        self.transport.send_rtcp(rtcp.receiver_report(self._ssrc, ()) + pli)
 
     def on_rtcp(self, compound: bytes, at: float) -> None:
         """Sender reports are what ours refer to."""
@@ -152,7 +153,7 @@ class Receiver:
         self._next_report = at + REPORT_EVERY_S
         blocks = [s.reception.report(now=at) for s in self._streams.values() if s.reception.received]
         compound = rtcp.receiver_report(self._ssrc, blocks[: rtcp.MAX_BLOCKS])
-        self._transport.send_rtcp(compound + rtcp.source_description(self._ssrc, self._cname))
+        self.transport.send_rtcp(compound + rtcp.source_description(self._ssrc, self._cname))
 
 
 def _original(spec: Incoming, header: rtp.RtpHeader, packet: bytes) -> bytes:

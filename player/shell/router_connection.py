@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from player.core.websocket_end import STEADY_S
 from player.shell.wire import Closed, MessageSocket
 from shared.jitter import full_jitter
 from shared.messages import player as p
@@ -68,10 +69,11 @@ class RouterConnection:
         """Be connected, again and again."""
         attempt = 0
         while not self._leaving:
+            began = time.monotonic()
             closed, welcomed = await self._once()
             if self._leaving or self._is_final(closed):
                 return
-            attempt = 0 if welcomed else attempt + 1
+            attempt = 0 if welcomed and time.monotonic() - began >= STEADY_S else attempt + 1
             if closed.code == CloseCode.NOT_RESUMABLE:
                 self._resume_token = ""
             await asyncio.sleep(full_jitter(attempt, self._rng))
@@ -94,7 +96,8 @@ class RouterConnection:
 
         self.closed = closed = await wire.run(self._first, on_message)
         self._wire = None
-        self._avoid = url
+        if closed.code != CloseCode.NOT_RESUMABLE:  # that one is well, and will have us join
+            self._avoid = url
         if welcomed:
             self._lost_at = time.monotonic()
             self._callbacks.lost(closed)

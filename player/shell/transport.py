@@ -23,6 +23,8 @@ FIRST_CHECKS_S = 0.05
 """Between checks until the first answer (RFC 8445 section 14.2)."""
 CONSENT_S = 15.0
 """Without an answer for this long the path is gone; RFC 7675 says 30."""
+HEARD_S = 6.0
+"""Without an answer for this long, two checks went unanswered: nothing can be said to get through."""
 CONNECT_S = 10.0
 RECEIVE_BUFFER = 1 << 20
 """Socket buffer [bytes]: a second of stall at a full room's rate."""
@@ -56,13 +58,18 @@ class MediaTransport:
     once, with a word, when the other side is gone.
     """
 
-    def __init__(self, *, on_rtp: MediaHandler, on_rtcp: MediaHandler, on_closed: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        *,
+        on_rtp: MediaHandler,
+        on_rtcp: MediaHandler,
+        on_closed: Callable[[str], None],
+        again: MediaTransport | None = None,
+    ) -> None:
+        """`again`: the transport that this one replaces; to the SFU it is the same peer, which shakes hands again."""
         # One for each connection: by its fingerprint the SFU tells a new association from an old one (RFC 8842).
-        self._certificate = Certificate.generateCertificate()
-        fingerprint = self._certificate.fingerprint
-        self.own = OwnEnd(
-            secrets.token_hex(4), secrets.token_hex(12), sdp.Fingerprint(fingerprint.algorithm, fingerprint.value)
-        )
+        self._certificate: Certificate = Certificate.generateCertificate() if again is None else again._certificate
+        self.own: OwnEnd = _own_end(self._certificate) if again is None else again.own
         self.bytes_in = self.bytes_out = self.packets_in = self.packets_out = self.bad_packets = 0
         self._on_rtp = on_rtp
         self._on_rtcp = on_rtcp
@@ -81,6 +88,16 @@ class MediaTransport:
     def connected(self) -> bool:
         """Media can be sent, as far as we know."""
         return self._srtp is not None and self._socket is not None
+
+    @property
+    def heard(self) -> bool:
+        """It is connected, and the SFU answered a check lately."""
+        return self.connected and time.monotonic() - self._answered_at < HEARD_S
+
+    @property
+    def far(self) -> FarEnd | None:
+        """Where the SFU's media goes; None before it has said."""
+        return self._far
 
     async def connect(self, far: FarEnd) -> None:
         """Reach the SFU. Raises `TransportFailed`; the transport is closed then."""
@@ -244,3 +261,8 @@ class MediaTransport:
         self._srtp = None
         if on_closed is not None:
             on_closed(reason)
+
+
+def _own_end(certificate: Certificate) -> OwnEnd:
+    proof = certificate.fingerprint
+    return OwnEnd(secrets.token_hex(4), secrets.token_hex(12), sdp.Fingerprint(proof.algorithm, proof.value))

@@ -7,7 +7,8 @@ import time
 
 from localfleet import runfiles
 from localfleet.door import FleetDoor
-from rehearse.core.rehearsal import REJOIN_BOUND_S, Ending
+from rehearse.core.ending import Ending
+from rehearse.core.rehearsal import REJOIN_BOUND_S
 from rehearse.shell.stage import Stage
 from shared.host.child import Child, python
 from shared.host.state import state_directory

@@ -33,6 +33,11 @@ class StallMeter:
         with contextlib.suppress(asyncio.CancelledError):
             await self._task
 
+    def take(self) -> list[tuple[float, float]]:
+        """The delays since the last call."""
+        taken, self.stalls = list(self.stalls), deque(maxlen=self.stalls.maxlen)
+        return taken
+
     def forgive(self, bound_s: float) -> float:
         """`bound_s`, with what this machine's stalls may have added [s]: for judging on a machine with other work."""
         return bound_s + STEPS * self.worst_ms / 1000

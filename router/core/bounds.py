@@ -69,8 +69,10 @@ def publication(message: Publish, session: Session, room: Room, *, known_sfu: bo
     if known is None:
         if len(room.publications_of(session.player)) >= MAX_PUBLICATIONS:
             return Rejection(Refusal.TOO_MANY, f"at most {MAX_PUBLICATIONS} publications a player")
+        if not room.kept_ids.may_publish(message.publication, session.claims.identity):
+            return Rejection(Refusal.NOT_ALLOWED, "the id is another player's, who has just come back")
         return record
-    if known.player != session.player:
+    if known.player != session.player and not room.is_of(known.player, session.claims.identity):
         return Rejection(Refusal.NOT_ALLOWED, "another player has a publication of this id")
     if known.generation > message.generation or (known.generation == message.generation and known != record):
         return Rejection(Refusal.STALE, f"generation {known.generation} stands")

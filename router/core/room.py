@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from router.core.kept_ids import KeptIds
 from router.core.sessions import Session
 from shared.messages.player import RoomSnapshot, RoomUpdate
 from shared.records import PlayerRecord, PublicationRecord, RoomPlacement
@@ -44,6 +45,7 @@ class Room:
         "_sfus",
         "keep_until",
         "keeps_absent",
+        "kept_ids",
         "name",
         "placement",
         "players",
@@ -59,7 +61,8 @@ class Room:
         self.sessions: dict[str, Session] = {}
         self.placement: RoomPlacement | None = None
         self.version = 0
-        """Of the last reading of Redis; 0: none yet."""
+        """The version of the last reading of Redis; 0: none yet."""
+        self.kept_ids = KeptIds()
         self.keep_until = 0.0
         """Until then no player counts as gone for not being listed in Redis, which may have lost it (invariant 5)."""
         self.keeps_absent = False
@@ -101,11 +104,17 @@ class Room:
 
     def drop_player(self, player: str) -> None:
         """The player is gone, with its publications."""
-        if self.players.pop(player, None) is not None:
+        record = self.players.pop(player, None)
+        if record is not None:
             self._dirty_players.add(player)
             self._sfus = None
+        is_back = record is not None and any(other.identity == record.identity for other in self.players.values())
         for publication in self.publications_of(player):
             self.drop_publication(publication)
+            if record is not None and is_back:
+                self.kept_ids.keep(publication, record.identity)
+        if record is not None and not is_back:
+            self.kept_ids.free(record.identity)
 
     def put_publication(self, record: PublicationRecord) -> bool:
         """True when that is a change; an older generation never is."""
@@ -113,6 +122,7 @@ class Room:
         if known == record or (known is not None and known.generation > record.generation):
             return False
         self.publications[record.publication] = record
+        self.kept_ids.published(record.publication)
         self._dirty_publications.add(record.publication)
         self._sfus = None
         return True
@@ -247,6 +257,20 @@ class Room:
     def publications_of(self, player: str) -> list[str]:
         """Ids of a player's publications."""
         return [publication for publication, record in self.publications.items() if record.player == player]
+
+    def is_of(self, player: str, identity: str) -> bool:
+        """That session is one of that person's."""
+        record = self.players.get(player)
+        return record is not None and record.identity == identity
+
+    def owned_by(self, player: str, identity: str) -> list[str]:
+        """Ids of a player's publications, and of those that older sessions of the person have left."""
+        own = [
+            p
+            for p, record in self.publications.items()
+            if record.player == player or self.is_of(record.player, identity)
+        ]
+        return own + self.kept_ids.of(identity)
 
     def older_sessions(self, identity: str, *, than: str, also: Iterable[str] = ()) -> list[Session]:
         """Sessions here of the same identity other than `than`, and those named in `also`."""

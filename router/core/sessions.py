@@ -25,6 +25,7 @@ class Session:
         "claims",
         "detached",
         "home_at",
+        "missing",
         "next_sfu",
         "provisional",
         "room",
@@ -46,6 +47,8 @@ class Session:
         """When the websocket was lost, by our monotonic clock."""
         self.home_at = home_at
         """Since when its SFU is its SFU [Unix seconds], for people."""
+        self.missing: tuple[str, ...] = ()
+        """What of its media does not get through, as it has said: `send`, `receive`."""
         self.next_sfu = ""
         """Where it was told to move; it is at home on the old one until it says `moved`."""
         self.trying = ""

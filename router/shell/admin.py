@@ -12,16 +12,14 @@ from router.core.bounds import MAX_REASON, MAX_SFU_ID
 from router.core.operating import Denial, Denied, Pace, denial
 from router.shell.state import RouterState
 from shared.errors import BadToken, StoreUnavailable
-from shared.http import ErrorAnswer, answer
+from shared.http import answer, no_operator, operator_of, refusal
 from shared.logs import fields
 from shared.rate import TokenBucket
 from shared.records import CommandVerb, sfu_id
 from shared.store.answers import Wake, WakeKind
-from shared.tokens import OperatorClaims, verify
 
 BAD_TOKENS_PER_S, BAD_TOKEN_BURST = 2.0, 20.0
 """Refused tokens that are answered with their reason; beyond, only 429."""
-GET_TOKEN = "make one with 'sluice token NAME --operator' and enter it on the fleet page"
 HOW: dict[Denied, int] = {
     Denied.UNKNOWN_SFU: 404,
     Denied.SIGTERM: 409,
@@ -84,18 +82,14 @@ class Admin:
 
     def operator(self, request: web.Request, verb: str) -> str:
         """The operator's name in the token. Raises `ErrorAnswer` when it is no operator's."""
-        scheme, _, token = request.headers.get("Authorization", "").partition(" ")
         try:
-            if scheme.lower() != "bearer" or not token:
-                raise BadToken(reason="missing")
-            claims = verify(OperatorClaims, token.strip(), secret=self._state.config.secret, now_at=self._state.wall())
+            return operator_of(request, secret=self._state.config.secret, now_at=self._state.wall())
         except BadToken as error:
             self._state.trouble.warning("operator-token", f"{verb} refused: {error.reason}")
             if not self._strangers.take(now=self._state.mono()):
                 self._refuse(verb, 429, "too-fast", "too many refused tokens; wait a few seconds")
-            status = 403 if error.reason == "wrong-audience" else 401
-            self._refuse(verb, status, f"token-{error.reason}", GET_TOKEN)
-        return claims.operator
+            self._state.metrics.admin.labels(verb, f"token-{error.reason}").inc()
+            raise no_operator(error) from None
 
     async def _reason(self, request: web.Request, verb: CommandVerb) -> str:
         raw = await request.read()
@@ -113,7 +107,4 @@ class Admin:
 
     def _refuse(self, verb: str, status: int, error: str, fix: str) -> NoReturn:
         self._state.metrics.admin.labels(verb, error).inc()
-        headers = {"Retry-After": "2"} if status in (429, 503) else {}
-        if status == 401:
-            headers["WWW-Authenticate"] = 'Bearer realm="sluice"'
-        raise ErrorAnswer(status, {"error": error, "fix": fix}, headers=headers)
+        raise refusal(status, error, fix)

@@ -14,6 +14,8 @@ from shared.messages.codes import CloseCode
 TICK_S = 0.25
 PING_AFTER_S = 20.0
 """A peer silent for this long is asked for a sign of life (browsers ping by themselves every 10 s)."""
+LOST_AFTER_S = 25.0
+"""A player that has not answered that for so long is shown as lost, to its room and in the API."""
 GONE_AFTER_S = 45.0
 """A player silent for this long is cut off; its session can still be resumed."""
 SFU_GONE_AFTER_S = 10.0
@@ -31,6 +33,8 @@ class Liveness:
         self._sessions = sessions
         self.players: set[WireConnection] = set()
         self.sfus: set[WireConnection] = set()
+        self._lost: set[WireConnection] = set()
+        """Players that are shown as lost."""
 
     async def run(self) -> None:
         """Watch for ever."""
@@ -59,8 +63,19 @@ class Liveness:
         pings = 0
         for wire in self.players:
             silent_s = now - wire.heard
+            if (silent_s > LOST_AFTER_S) != (wire in self._lost):
+                self._mark(wire, lost=silent_s > LOST_AFTER_S)
             if silent_s > GONE_AFTER_S:
                 wire.end(CloseCode.IDLE, "nothing heard")
             elif silent_s > PING_AFTER_S and now - wire.pinged > PING_AFTER_S and pings < PINGS_A_TICK:
                 wire.ping_now()
                 pings += 1
+        self._lost &= self.players
+
+    def _mark(self, wire: WireConnection, *, lost: bool) -> None:
+        if lost:
+            self._lost.add(wire)
+        else:
+            self._lost.discard(wire)
+        if wire.session is not None:
+            self._sessions.mark(wire.session, wire, lost=lost)

@@ -54,6 +54,12 @@ class Metrics:
             "Players that could not connect to the SFU they were sent to.",
             registry=registry,
         )
+        self.without_media = Gauge(
+            "sluice_router_players_without_media", "Players here whose media does not get through.", registry=registry
+        )
+        self.media_missing = Counter(
+            "sluice_router_media_missing", "How often a player said so for the first time.", registry=registry
+        )
         self.told = Counter("sluice_router_told", "Notices about SFUs put on players' wires.", registry=registry)
         self.sync = Histogram(
             "sluice_router_sync_seconds", "One exchange with Redis.", buckets=_FAST_S, registry=registry

@@ -6,16 +6,19 @@ import logging
 from collections.abc import Callable
 from dataclasses import replace
 
+from router.core.ice_servers import ice_servers_for
 from router.core.placements import line
 from router.core.plan import Ask, PlacementPlan
 from router.core.release import release_of
-from router.core.selector import PlacementDecision, Preference
+from router.core.room import MAX_PUBLICATIONS
+from router.core.selector.decision import PlacementDecision
+from router.core.selector.ladder import Preference
 from router.core.sessions import Session
 from router.shell.state import RouterState
 from router.shell.store_writer import StoreWriter
 from shared.errors import StoreUnavailable
 from shared.logs import fields
-from shared.messages.player import AssignedSfu
+from shared.messages.player import AssignedSfu, IceServer
 from shared.placing import PlacedRoom, TooFast, Version
 from shared.records import RoomPlacement, version_of
 from shared.store.answers import RoomRecord
@@ -161,7 +164,16 @@ class Placing:
             incarnation=state.incarnation,
             revision=state.revision,
             request=request,
+            ice_servers=self.ice_servers(claims),
         )
+
+    def ice_servers(self, claims: ResumeClaims) -> tuple[IceServer, ...]:
+        """What helps this player to connect; with new credentials each time, because a call may outlast old ones."""
+        return ice_servers_for(self._state.config.ice, claims.player, now_at=self._state.wall())
+
+    def _owned(self, claims: ResumeClaims) -> tuple[str, ...]:
+        room = self._state.rooms.get(claims.room)
+        return tuple(sorted(room.owned_by(claims.player, claims.identity))[:MAX_PUBLICATIONS]) if room else ()
 
     def sfu_token(self, sfu: str, claims: ResumeClaims, *, publish: bool) -> str:
         """Opens `sfu` for this player for a short time."""
@@ -173,6 +185,7 @@ class Placing:
             name=claims.name,
             publish=publish,
             subscribe=claims.subscribe,
+            publications=self._owned(claims) if publish else (),
         )
         secret = self._state.config.secret
         return issue(granted, secret=secret, now_at=self._state.wall(), ttl_s=SFU_TOKEN_TTL_S)

@@ -34,7 +34,7 @@ class Players:
         """The whole life of one player websocket."""
         session: Session | None = None
         try:
-            session = await self._arrive(wire)
+            session = wire.session = await self._arrive(wire)
             while session is not None and wire.ended is None:
                 await self._one(session, wire, await wire.recv())
         except ConnectionClosed:

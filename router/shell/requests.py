@@ -10,7 +10,7 @@ import msgspec
 from router.core import bounds
 from router.core.plan import Ask
 from router.core.room import Room
-from router.core.selector import PlacementDecision
+from router.core.selector.decision import PlacementDecision
 from router.core.sessions import Session
 from router.shell.placing import Placing
 from router.shell.session_starter import no_sfu
@@ -19,11 +19,13 @@ from router.shell.state import RouterState
 from router.shell.store_writer import StoreWriter
 from router.shell.updates import Updates
 from router.shell.wire import WireConnection, ws_frame
+from shared.logs import fields
 from shared.messages.codes import Refusal
 from shared.messages.player import (
     Decided,
     Failed,
     Leave,
+    MediaState,
     Moved,
     Ping,
     Pong,
@@ -60,6 +62,7 @@ class Requests:
             SetPresence: self._set_presence,
             Decided: self._decided,
             Moved: self._moved,
+            MediaState: self._media_state,
             Leave: self._leave,
             Ping: self._ping,
         }
@@ -130,7 +133,14 @@ class Requests:
             self._refuse(wire, bounds.Rejection(refused or Refusal.UNKNOWN_SFU), request)
             return
         token = self._placing.sfu_token(message.sfu, session.claims, publish=False)
-        wire.put(ws_frame(SfuAccess(sfu=message.sfu, address=state.address, token=token, request=request)))
+        access = SfuAccess(
+            sfu=message.sfu,
+            address=state.address,
+            token=token,
+            request=request,
+            ice_servers=self._placing.ice_servers(session.claims),
+        )
+        wire.put(ws_frame(access))
 
     async def _publish(self, session: Session, room: Room, wire: WireConnection, message: Publish) -> None:
         known_sfu = message.sfu in self._state.directory or message.sfu in room.sfus
@@ -172,6 +182,15 @@ class Requests:
                 histogram.observe(gap_ms)
         self._state.tries.works(session, message.sfu)
         self._home(session, room, message.sfu)
+
+    async def _media_state(self, session: Session, room: Room, _: WireConnection, message: MediaState) -> None:
+        before = session.missing
+        self._state.rooms.note_media(session, message.missing)
+        if session.missing and not before:
+            self._state.metrics.media_missing.inc()
+            missing, sfu = " ".join(session.missing), room.players[session.player].sfu or session.trying
+            told = fields(player=session.player, room=room.name, missing=missing, sfu=sfu)
+            self._state.trouble.warning("no-media", f"{told}")
 
     async def _leave(self, session: Session, _: Room, wire: WireConnection, __: Leave) -> None:
         self._sessions.leave(session)

@@ -11,7 +11,7 @@ from router.core import bounds
 from router.core.notices import cordoned_message
 from router.core.plan import Ask
 from router.core.room import Room
-from router.core.selector import PlacementDecision
+from router.core.selector.decision import PlacementDecision
 from router.core.sessions import Session
 from router.shell.placing import Placing
 from router.shell.room_reader import RoomReader
@@ -199,6 +199,8 @@ class SessionStarter:
         self._updates.soon(room)
 
     def _adopt_one(self, session: Session, room: Room, said: PublicationRecord) -> None:
+        if not room.kept_ids.may_publish(said.publication, session.claims.identity):
+            return
         known = room.publications.get(said.publication)
         if known is not None and (known.player != session.player or known.generation >= said.generation):
             return
@@ -239,7 +241,7 @@ class SessionStarter:
         self, session: Session, room: Room, wire: WireConnection, record: PlayerRecord, *, sfu: str | None
     ) -> None:
         router = self._state.config.router
-        record = msgspec.structs.replace(record, sfu=sfu or "", router=router, epoch=session.claims.epoch)
+        record = msgspec.structs.replace(record, sfu=sfu or "", router=router, epoch=session.claims.epoch, lost=False)
         session.wire, session.detached = wire, None
         self._state.rooms.attach(room, session)
         room.attach(session, record)

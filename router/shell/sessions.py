@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from router.core.room import Merged, Room
 from router.core.sessions import PlayerWire, Session
 from router.shell.state import RouterState
 from router.shell.store_writer import StoreWriter
 from router.shell.updates import Updates
 from shared.messages.codes import CloseCode
+
+LOST_AFTER_S = 5.0
+"""A session without its websocket for this long is told to its room as lost: most are resumed within a second."""
 
 
 class Sessions:
@@ -24,6 +29,16 @@ class Sessions:
         if session.wire is wire and room is not None and room.sessions.get(session.player) is session:
             self._state.rooms.lose(session, now=self._state.mono())
 
+    def mark(self, session: Session, wire: PlayerWire | None, *, lost: bool) -> None:
+        """Nothing is heard of the player over this websocket (None: it has none), or something again. A session that is
+        resumed is not marked."""
+        room = self._state.rooms.get(session.room)
+        if session.wire is not wire or room is None or session.player not in room.players:
+            return
+        if room.put_player(msgspec.structs.replace(room.players[session.player], lost=lost)):
+            self._writer.player(room.name, session.player)
+            self._updates.soon(room)
+
     def leave(self, session: Session) -> None:
         """The player has left."""
         self._end(session, tell_store=True)
@@ -36,7 +51,9 @@ class Sessions:
             wire.end(CloseCode.REPLACED, "a newer session of this identity took over")
 
     def expire(self) -> None:
-        """End every session that was not resumed in time."""
+        """End every session that was not resumed in time; those that have not come back at once are lost."""
+        for session in self._state.rooms.detached_for(LOST_AFTER_S, now=self._state.mono()):
+            self.mark(session, None, lost=True)
         for session in self._state.rooms.expired(now=self._state.mono()):
             self._end(session, tell_store=True)
 

@@ -61,7 +61,7 @@ class Sync:
     async def follow_wakes(self) -> None:
         """Hints of other routers and of operators; after a gap everything is read again."""
         first = True
-        async for hint in self._state.store.wakes():
+        async for hint in self._state.store.wakes(rng=self._state.rng):
             if isinstance(hint, Gap):
                 if not first:
                     self._expect_losses()
@@ -155,6 +155,8 @@ class Sync:
                 boot=self._boot,
                 players=state.rooms.sessions,
                 sfus=self._links.ids,
+                without_media=state.rooms.without_media,
+                who_without_media=state.rooms.who_without_media(),
             )
         )
         state.routers = tuple(await state.store.read_routers())

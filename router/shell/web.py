@@ -58,6 +58,7 @@ def set_gauges(state: RouterState, links: SfuLinks) -> None:
     connected = sum(1 for room in state.rooms for session in room.sessions.values() if session.wire is not None)
     metrics.players.labels("connected").set(connected)
     metrics.players.labels("waiting").set(state.rooms.sessions - connected)
+    metrics.without_media.set(state.rooms.without_media)
     metrics.rooms.set(len(state.rooms))
     metrics.links.set(len(links.ids))
     metrics.in_flight.set(state.assigner.standings.in_flight.joins)

@@ -10,6 +10,7 @@ from websockets.asyncio.server import ServerConnection
 from websockets.frames import DATA_OPCODES, Frame, Opcode
 from websockets.protocol import State
 
+from router.core.sessions import Session
 from shared.messages.base import Message, encode
 from shared.messages.codes import CloseCode
 from shared.rate import TokenBucket
@@ -36,6 +37,8 @@ class WireConnection(ServerConnection):
         super().__init__(*args, **kwargs)
         self.heard = self.clock()
         self.path = ""
+        self.session: Session | None = None
+        """The player's, once it has begun."""
         self.ended: int | None = None
         self.pinged = self.heard
         self.bucket = TokenBucket(now=self.heard)

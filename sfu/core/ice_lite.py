@@ -18,6 +18,8 @@ CONSENT_S = 15.0
 this is six missed in a row; RFC 7675 allows 30 s. GStreamer's libnice stops checking once it has nominated a pair and
 sends indications, which are not signed (RFC 8445 section 11): only its media and reports show that it is there."""
 
+MAX_UFRAGS = 4
+"""Credentials of one peer that are answered: those in use, and of restarts that it has asked for and not used yet."""
 FIRST_CHECK_S = 30.0
 """A peer that has never been heard is given up after this; its answer may still be on its way."""
 
@@ -55,8 +57,9 @@ class AnsweredCheck:
 @dataclass(slots=True)
 class _Remote:
     ufrags: list[str]
-    """Oldest first; more than one between an ICE restart and the first check that uses it."""
+    """Oldest first; more than one between an ICE restart and the first check that uses it. The oldest is in use."""
     deadline: float
+    checked_at: float | None = None
 
 
 def new_credentials() -> IceCredentials:
@@ -82,6 +85,8 @@ class IceLite:
             self._remotes[peer] = _Remote([credentials.ufrag], now + FIRST_CHECK_S)
         else:
             remote.ufrags.append(credentials.ufrag)
+            if len(remote.ufrags) > MAX_UFRAGS:
+                del self._by_ufrag[remote.ufrags.pop(1)]
 
     def forget(self, peer: int) -> None:
         """The peer is closed; its checks are not answered any more."""
@@ -102,7 +107,7 @@ class IceLite:
         if not stun_check.verify(check, pwd):
             return IceDrop.BAD_INTEGRITY
         remote = self._remotes[peer]
-        remote.deadline = now + CONSENT_S
+        remote.deadline, remote.checked_at = now + CONSENT_S, now
         self._retire_older(remote, check.local_ufrag)
         if check.peer_is_controlled:
             return AnsweredCheck(peer, stun.role_conflict_response(check, password=pwd), role_conflict=True)
@@ -113,6 +118,11 @@ class IceLite:
         while remote.ufrags[0] != used:
             del self._by_ufrag[remote.ufrags.pop(0)]
 
+    def checked_at(self, peer: int) -> float | None:
+        """When the last authentic check of the peer came [monotonic s]; None: never."""
+        remote = self._remotes.get(peer)
+        return remote.checked_at if remote is not None else None
+
     def heard(self, peer: int, *, at: float) -> None:
         """Authentic media came from the peer at that moment, which proves as much as a check."""
         remote = self._remotes.get(peer)
@@ -120,7 +130,7 @@ class IceLite:
             remote.deadline = max(remote.deadline, at + CONSENT_S)
 
     def grant(self, stalled_s: float) -> None:
-        """We have not listened for so long [s]: nobody's silence of that time counts."""
+        """This process has not listened for so long [s]: no peer's silence of that time counts."""
         for remote in self._remotes.values():
             remote.deadline += stalled_s
 

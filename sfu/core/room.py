@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from sfu.core.sdp.subscribe import Carried
@@ -9,9 +10,10 @@ from sfu.core.sdp.subscribe import Carried
 
 @dataclass(slots=True)
 class SfuRoom:
-    """One room. A publication's id is the player's choice, so two players may want the same: the first keeps it.
+    """One room. A publication's id is the player's choice, so two players may want the same.
 
-    A person who came back as a new session takes over what the old session left behind: the token says who.
+    It belongs to the session that the router knows it of, as that session's token says. Where no token names it, the
+    first keeps it. A person who came back as a new session takes over what the old session left behind.
     """
 
     name: str
@@ -21,6 +23,8 @@ class SfuRoom:
     """Per player: the publications it wants from this SFU, here or not."""
     gets: dict[str, set[str]] = field(default_factory=dict)
     """Per publication: the players it is forwarded to."""
+    owners: dict[str, str] = field(default_factory=dict)
+    """Per publication: whose it is, by the newest token that names it (ids change hands), else by who came first."""
 
     @property
     def empty(self) -> bool:
@@ -30,12 +34,41 @@ class SfuRoom:
     def refuses(self, publication: str, *, player: str, generation: int, identity: str = "") -> str:
         """Why this player can't publish this here; empty when it can."""
         present = self.carried.get(publication)
-        same_person = present is not None and identity != "" and present.identity == identity
-        if present is not None and present.player != player and not same_person:
+        if present is None or self.squatter(publication, player=player, identity=identity):
+            return ""
+        if _are_strangers(present, player=player, identity=identity):
             return "another player of the room has a publication of that id"
-        if present is not None and present.generation > generation:
+        if present.generation > generation:
             return f"generation {present.generation} is here already"
         return ""
+
+    def squatter(self, publication: str, *, player: str, identity: str = "") -> str:
+        """The session whose copy has to end when `player` begins this publication, of whatever generation; or empty."""
+        present = self.carried.get(publication)
+        if present is None or self.owners.get(publication) != player:
+            return ""
+        return present.player if _are_strangers(present, player=player, identity=identity) else ""
+
+    def granted(self, player: str, publications: tuple[str, ...]) -> None:
+        """The player has shown a token that names these as its own; what an earlier one named counts no longer."""
+        self._disown(player)
+        self.owners.update(dict.fromkeys(publications, player))
+
+    def offered(self, player: str, publications: Collection[str], *, named: Collection[str]) -> None:
+        """The player now publishes these: they are its own, even while its connection is lost, unless they are
+        another's. What it had before and no token of its has `named` is free."""
+        self._disown(player, kept={*publications, *named})
+        for publication in publications:
+            self.owners.setdefault(publication, player)
+
+    def stopped(self, player: str, publication: str) -> None:
+        """The player has ended this of its own will: the id is free."""
+        if self.owners.get(publication) == player:
+            del self.owners[publication]
+
+    def _disown(self, player: str, *, kept: Collection[str] = ()) -> None:
+        for publication in [name for name, owner in self.owners.items() if owner == player and name not in kept]:
+            del self.owners[publication]
 
     def carry(self, carried: Carried) -> Carried | None:
         """A publication is here; returns the older copy that it replaces."""
@@ -81,3 +114,9 @@ class SfuRoom:
         """The player is gone. End its publications, and its `getting`, first."""
         self.players.discard(player)
         self.wants.pop(player, None)
+        self._disown(player)
+
+
+def _are_strangers(present: Carried, *, player: str, identity: str) -> bool:
+    """Neither the same session nor two sessions of one person."""
+    return present.player != player and (identity == "" or present.identity != identity)

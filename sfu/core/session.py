@@ -6,8 +6,10 @@ from dataclasses import dataclass
 
 WEBSOCKET_GRACE_S = 5.0
 """A session whose websocket broke waits this long for another `enter`, and as long as its media goes on ..."""
-MAX_WITHOUT_WEBSOCKET_S = 30.0
-"""... but no longer than this: longer than the resume window of 25 s at a router."""
+MAX_WITHOUT_WEBSOCKET_S = 3600.0
+"""... but no longer than this: as long as a drain has by default. While its media flows, ending it helps no one: its
+connections would be made again on a websocket that it can't open. It costs what it costs with a websocket, and a
+drain ends it like any other."""
 MEDIA_SILENCE_S = 5.0
 """Two of a browser's connectivity checks (each 1.6 to 2.5 s) are missing: the media is gone as well."""
 

@@ -68,6 +68,8 @@ class ProducerSpec:
     """What this track may use [bit/s]; REMB tells the publisher the sum over its video tracks."""
     nack: bool = True
     """Ask for lost packets of a video (`a=rtcp-fb nack`)."""
+    parameter_sets: tuple[bytes, ...] = ()
+    """H.264's SPS and PPS as the SDP told them, for a stream that does not bring its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +107,8 @@ class ConsumerSpec:
 
 @dataclass(frozen=True, slots=True)
 class ProducerFlowing:
-    """The first packet of a producer arrived; for video the first packet of a key frame. Once per producer."""
+    """The first packet of a producer arrived; for video the first packet of a key frame that a decoder can begin with:
+    in H.264 an SPS, or an IDR picture whose parameter sets are known. Once per producer."""
 
     producer: int
 
@@ -395,6 +398,9 @@ class SocketPlane(Plane, Protocol):
     @property
     def event_fd(self) -> int:
         """Readable when `datagrams` or `events` has something; -1 before `start`."""
+
+    def streamed(self) -> list[tuple[bytes, Address]]:
+        """What is to be sent over TCP, with its connection, in order."""
 
     def datagrams(self) -> list[tuple[bytes, Address]]:
         """What has arrived that is STUN or DTLS, with its source, in order; call `events` after it, each time."""

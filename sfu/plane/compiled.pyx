@@ -49,6 +49,7 @@ include "native/rtcp.pxi"
 include "native/transport_cc.pxi"
 
 # Decisions, as sfu.core.media.
+include "native/parameter_sets.pxi"
 include "native/packet.pxi"
 include "native/ring.pxi"
 include "native/missing.pxi"
@@ -138,7 +139,9 @@ cdef class CompiledPlane:
         cdef Address ours
         cdef Local local
         set_address(address, given)
-        if len(given) > 2:
+        if len(given) > 2 and given[2].startswith("tcp/"):
+            address.port |= STREAM_BIT | <uint64_t>int(given[2][4:]) << LOCAL_SHIFT
+        elif len(given) > 2:
             set_address(&ours, (given[2], 0))
             local = Local(ours.high, ours.low, is_four(&ours))
             address.port |= <uint64_t>self._act(NULL, 0, on_local, &local, 0) << LOCAL_SHIFT
@@ -211,14 +214,21 @@ cdef class CompiledPlane:
 
     def datagrams(self):
         """What has arrived that is no media (STUN, DTLS), with its source, in order. Call it before `events`."""
+        return self._take(take_raws)
+
+    def streamed(self):
+        """What is to be sent over TCP, with its connection, in order."""
+        return self._take(take_streamed)
+
+    cdef list _take(self, Act take):
         cdef Taken taken
         cdef Raw *raws
         cdef int at
-        self._act(NULL, 0, take_raws, &taken, 0)
+        self._act(NULL, 0, take, &taken, 0)
         raws = <Raw *>taken.items
         told = []
         for at in range(taken.count):
-            told.append((raws[at].bytes[:raws[at].length], get_asked(self.engine, &raws[at].source)))
+            told.append((raws[at].bytes[:raws[at].length], get_asked(self.engine, &raws[at].address)))
             free(raws[at].bytes)
         free(raws)
         return told

@@ -122,10 +122,13 @@ class Consumer:
 
     def forward(self, packet: MediaPacket, now: float) -> None:
         """Send a new packet of the producer, if this consumer is to have it."""
+        newest = self._newest
         if packet.encoding is not self.source:
             span = self._switch(packet, now)
             if span is None:
                 return
+            if packet.lead is not None:
+                self._emit_media(packet.lead, span.shifts, span.out_start, now)
         else:
             span = self._spans.current
             assert span is not None
@@ -136,7 +139,6 @@ class Consumer:
         if packet.payload_type not in self._accepted:
             self._context.drops[DropReason.FOREIGN_CODEC] += 1
             return
-        newest = self._newest
         out_index = packet.index + span.shifts.sequence
         if out_index > self.highest_out:
             if not packet.payload and span is self._spans.current:
@@ -145,17 +147,20 @@ class Consumer:
             self.highest_out = out_index
             self._newest = packet
             self._newest_shifts = span.shifts
+        if self._emit_media(packet, span.shifts, out_index, now) and newest is None:
+            self._flow(now)
+
+    def _emit_media(self, packet: MediaPacket, shifts: Shifts, out_index: int, now: float) -> bool:
         block = self._numbered(packet.block(self._plan, now))
-        payload = self._payload(packet, span.shifts)
+        payload = self._payload(packet, shifts)
         head = _HEADER.pack(
             0x90 if block else 0x80,
             packet.marker | self.spec.payload_type,
             out_index & 0xFFFF,
-            (packet.timestamp + span.shifts.timestamp) & 0xFFFFFFFF,
+            (packet.timestamp + shifts.timestamp) & 0xFFFFFFFF,
             self.spec.ssrc,
         )
-        if self._emit(head + block + payload, len(payload), ssrc=self.spec.ssrc, now=now) and newest is None:
-            self._flow(now)
+        return self._emit(head + block + payload, len(payload), ssrc=self.spec.ssrc, now=now)
 
     def _numbered(self, block: bytes) -> bytes:
         if not self._plan.sequenced or self.peer.delivery is None:
@@ -197,10 +202,11 @@ class Consumer:
         self.source = encoding
         if encoding.rid:
             self._context.events.append(LayerSwitched(self.spec.consumer, encoding.rid))
-        return self._spans.begin(encoding, packet.index, self.highest_out + 1, self._shifts_for(packet, now))
+        first = self.highest_out + 1 if packet.lead is None else self.highest_out + 2
+        return self._spans.begin(encoding, packet.index, self.highest_out + 1, self._shifts_for(packet, first, now))
 
-    def _shifts_for(self, packet: MediaPacket, now: float) -> Shifts:
-        sequence = self.highest_out + 1 - packet.index
+    def _shifts_for(self, packet: MediaPacket, out_index: int, now: float) -> Shifts:
+        sequence = out_index - packet.index
         newest, shifts = self._newest, self._newest_shifts
         if newest is None:
             return Shifts(sequence, 0, 0, 0)
@@ -239,20 +245,20 @@ class Consumer:
         for sequence in sequences:
             self._nacks += 1
             out_index = self.highest_out + sequence_delta(sequence, self.highest_out & 0xFFFF)
-            found = self._spans.locate(out_index) if out_index <= self.highest_out else None
-            packet = found[0].ring.get(found[1]) if found is not None else None
-            if found is not None and packet is None and found[1] in found[0].missing:
+            span = self._spans.locate(out_index) if out_index <= self.highest_out else None
+            packet = _sent_as(out_index, span) if span is not None else None
+            if span is not None and packet is None and span.origin(out_index) in span.source.missing:
                 self._context.drops[DropReason.RESEND_AWAITED] += 1
                 continue
             # Without RTX a resend is the same to the byte, and a transport-wide number is never used twice.
-            if found is None or packet is None or (self._plan.sequenced and not self.spec.has_rtx):
+            if span is None or packet is None or (self._plan.sequenced and not self.spec.has_rtx):
                 self._unanswered += 1
                 self._context.drops[DropReason.RESEND_UNKNOWN] += 1
                 continue
             rtt_s = self._round_trip.least_s
             verdict = self._gate.ask(out_index, rtt_s=rtt_s, forwarded=self._sent - self._resent, now=now)
             if verdict is Resend.SEND:
-                self._resend(packet, found[2], out_index, now)
+                self._resend(packet, span.shifts, out_index, now)
             else:
                 self._context.drops[_DROPPED[verdict]] += 1
 
@@ -324,3 +330,13 @@ class Consumer:
             fraction_lost=self._fraction_lost,
             rtt_ms=None if rtt_s is None else 1000.0 * rtt_s,
         )
+
+
+def _sent_as(out_index: int, span: Span[Encoding]) -> MediaPacket | None:
+    """The packet under an output number of the span; None when it has left the ring, or never came."""
+    ring, index = span.source.ring, span.origin(out_index)
+    if index >= span.in_start:
+        return ring.get(index)
+    # What was sent before the first packet is kept with it.
+    first = ring.get(span.in_start)
+    return first.lead if first is not None else None

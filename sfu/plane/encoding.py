@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from sfu.core.media.keyframes import HIGH_LAYER_INTERVAL_S, LOW_LAYER_INTERVAL_S, KeyframeRequests
 from sfu.core.media.missing import LOOK_S, MissingPackets
+from sfu.core.media.parameter_sets import ParameterSets
 from sfu.core.media.reports import ReceiveStats, SenderClock
 from sfu.core.media.ring import RING_SIZE, PacketRing, Put
 from sfu.plane.api import EncodingSnapshot, ProducerCodec
@@ -50,6 +51,7 @@ class Encoding:
         "ring",
         "rtx_ssrc",
         "rtx_stats",
+        "sets",
         "ssrc",
         "stats",
     )
@@ -70,6 +72,7 @@ class Encoding:
         self.clock: SenderClock | None = None
         self.ring: PacketRing[MediaPacket] = PacketRing()
         self.missing = MissingPackets()
+        self.sets = ParameterSets(producer.spec.parameter_sets)
         self.keyframes = KeyframeRequests(interval_s=LOW_LAYER_INTERVAL_S if lowest else HIGH_LAYER_INTERVAL_S)
         self.last_media: float | None = None
         self.ended = False
@@ -166,12 +169,26 @@ class Encoding:
                 return
             media.keyframe_start = media.vp8.keyframe_start
         else:
-            media.keyframe_start = h264.starts_keyframe(media.payload)
+            self._inspect_h264(media)
         if media.keyframe_start and media.timestamp != self.keyframe_timestamp:
             self.keyframe_timestamp = media.timestamp
             self.keyframes_seen += 1
             self.keyframes.keyframe_seen()
             self.missing.forget_before(media.index)
+
+    def _inspect_h264(self, media: MediaPacket) -> None:
+        """A decoder can begin with an SPS, and with an IDR picture whose parameter sets we can send before it.
+
+        Encoders send SPS, PPS and IDR in one aggregate or one after another with one timestamp; the first of them
+        counts as the start, so that a decoder that begins there has all it needs.
+        """
+        units = h264.read(media.payload)
+        for unit in units.sets:
+            self.sets.keep(unit, media.index)
+        media.keyframe_start = units.has_sps
+        if units.has_idr and not units.has_sps and self.sets.complete:
+            media.keyframe_start = True
+            media.led_by(self.sets.aggregate())
 
     # -- asking the publisher
 

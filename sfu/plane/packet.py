@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from typing import TYPE_CHECKING
 
 from shared.rtc import rtp
@@ -26,7 +27,7 @@ HOP_BY_HOP = frozenset(
 
 
 class MediaPacket:
-    """Not to be changed after it was made, but for `block`'s cache."""
+    """Not to be changed once its encoding has looked at it, but for `block`'s cache."""
 
     __slots__ = (
         "_blocks",
@@ -36,6 +37,7 @@ class MediaPacket:
         "encoding",
         "index",
         "keyframe_start",
+        "lead",
         "marker",
         "payload",
         "payload_type",
@@ -59,8 +61,16 @@ class MediaPacket:
         self.arrived = now
         self.keyframe_start = False
         self.vp8: Vp8Descriptor | None = None
+        self.lead: MediaPacket | None = None
+        """What a consumer that begins with this packet is sent before it."""
         self._stamp: float | None = None
         self._blocks: dict[ExtensionPlan, bytes] = {}
+
+    def led_by(self, payload: bytes) -> None:
+        """Make its `lead`: the same picture's, and not its end."""
+        lead = self.lead = copy(self)
+        lead.payload, lead.marker = payload, 0
+        lead._blocks = {}
 
     def block(self, plan: ExtensionPlan, now: float) -> bytes:
         """Its extension block; stamped with the moment of its first sending, each time the same to the byte."""

@@ -90,6 +90,7 @@ class Producer:
             old, rtx_ssrc, encoding.ssrc = encoding, encoding.rtx_ssrc, None
             encoding = self.encodings[rid] = self._make_encoding(rid)
             encoding.rtx_ssrc = rtx_ssrc
+            encoding.sets = old.sets.inherited()
             if rtx_ssrc is not None:
                 self.peer.routes[rtx_ssrc] = (encoding, True)
             self._retire(old)

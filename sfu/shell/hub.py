@@ -71,6 +71,7 @@ class Hub:
             self._parts.metrics.entered.inc()
             self._parts.emptied.clear()
         if token not in player.tokens:
+            player.room.granted(player.id, claims.publications)
             player.tokens = [*player.tokens[-7:], token]
         self._spent.spend(token, now=self._parts.clock())
         player.claims = claims

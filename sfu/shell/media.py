@@ -25,10 +25,10 @@ class MediaPeer(Protocol):
 
     @property
     def last_heard(self) -> float | None:
-        """Monotonic seconds of the last authentic media packet, as of the last look; None: never."""
+        """Monotonic seconds of the last authentic check, or media packet as of the last look; None: never."""
 
     def connect(self, remote: RemoteTransport) -> None:
-        """The other side is known; DTLS can go on. A second call does nothing. Raises `BadSdp`."""
+        """The other side is known, or is another one now; DTLS can go on. Raises `BadSdp`."""
 
     def restart(self) -> None:
         """The other side restarts ICE: have new credentials from now on (RFC 8445 section 9)."""
@@ -73,7 +73,8 @@ class PortPeer:
 
     @property
     def last_heard(self) -> float | None:
-        return self._media.heard.get(self.id)
+        heard = (self._media.heard.get(self.id), self._media.port.ice.checked_at(self.id))
+        return max((at for at in heard if at is not None), default=None)
 
     def connect(self, remote: RemoteTransport) -> None:
         self._transport.start(remote.fingerprints, "active")
@@ -106,6 +107,10 @@ class PortMedia:
     def note_heard(self, snapshot: PlaneSnapshot) -> None:
         """Take in who was heard when."""
         self.heard = {peer.peer: peer.last_heard for peer in snapshot.peers}
+
+    def announce(self, candidate: Candidate) -> None:
+        """Another way in, for descriptions made from now on."""
+        self.candidates = (*self.candidates, candidate)
 
     def open(self, *, on_lost: Callable[[str], None]) -> MediaPeer:
         return PortPeer(self, on_lost=on_lost)

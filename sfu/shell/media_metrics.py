@@ -51,6 +51,10 @@ class MediaCollector(Collector):
             )
             yield GaugeMetricFamily("sluice_sfu_media_gso", "1 while runs are sent as one (UDP GSO)", value=plane.gso)
             yield delay_histogram(delays)
+        streams = self._port.streams
+        yield GaugeMetricFamily(
+            "sluice_sfu_media_tcp_connections", "Open TCP connections for media", value=streams.count if streams else 0
+        )
         yield self._labelled("sluice_sfu_media_drops", "Datagrams dropped", "reason", self._drops(totals))
         yield self._labelled("sluice_sfu_peer_ends", "Peer connections ended from outside", "reason", self._port.ends)
 

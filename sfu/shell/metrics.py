@@ -46,6 +46,9 @@ class SfuMetrics:
         self.cordon_lease = Gauge(
             "sluice_sfu_cordon_lease_seconds", "Left until the cordon lapses; NaN: never", registry=registry
         )
+        self.tcp_reachable = Gauge(
+            "sluice_sfu_tcp_reachable", "1 when all addresses carried a probe call over TCP", registry=registry
+        )
         self.reachable = Gauge(
             "sluice_sfu_announced_reachable", "1 when all addresses carried a probe call", registry=registry
         )

@@ -27,9 +27,9 @@ class _Leg:
         self.far = ProbeEnd(on_packet=on_packet)
         self.near = PeerTransport(port, on_connected=lambda: None, on_ended=lambda end, detail: None)
 
-    async def connect(self, address: Address) -> None:
+    async def connect(self, address: Address, *, tcp: bool) -> None:
         self.near.start([self.far.certificate.fingerprint], "active")
-        await self.far.connect(address, self.near.credentials, self.near.fingerprint)
+        await self.far.connect(address, self.near.credentials, self.near.fingerprint, tcp=tcp)
 
     async def close(self) -> None:
         # The near end first: or the far end's goodbye would be counted as the end of a peer connection.
@@ -48,7 +48,7 @@ class Probe:
         self._peers: set[int] = set()
         self._closed_in = self._closed_out = 0
 
-    async def call(self, address: Address) -> None:
+    async def call(self, address: Address, *, tcp: bool = False) -> None:
         """One call; returns when the packet has come back. Raises `ProbeFailed` after 20 s at the latest."""
         track = ProbeTrack.draw(producer=self._next_id(), consumer=self._next_id(), rng=self._rng)
         came_back = asyncio.Event()
@@ -61,8 +61,8 @@ class Probe:
         subscriber = _Leg(self._port, on_packet=arrived)
         self._peers |= {publisher.near.peer, subscriber.near.peer}
         try:
-            await publisher.connect(address)
-            await subscriber.connect(address)
+            await publisher.connect(address, tcp=tcp)
+            await subscriber.connect(address, tcp=tcp)
             await self._forward(track, publisher, subscriber, came_back)
         finally:
             self._put_aside(publisher.near.peer, subscriber.near.peer)

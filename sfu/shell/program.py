@@ -11,6 +11,7 @@ import socket
 import sys
 from collections.abc import Coroutine
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from aiohttp import web
@@ -36,13 +37,15 @@ from sfu.shell.publishing import Publishing
 from sfu.shell.reporting import Reporting
 from sfu.shell.router_link import RouterLinks
 from sfu.shell.signalling import Signalling, listen
+from sfu.shell.stream_proof import StreamProof
+from sfu.shell.streams import listen_for_streams
 from sfu.shell.subscribing import Subscriptions
 from sfu.shell.udp import MediaPort
 from sfu.shell.warm_up import WarmUp
 from shared.http import serve
 from shared.logs import fields
 from shared.messages.link import SfuReport, pack_state
-from shared.rtc.sdp import host_candidate
+from shared.rtc.sdp import host_candidate, tcp_candidate
 
 REPORT_EVERY_S = 1.0
 
@@ -61,6 +64,7 @@ class SfuProgram:
     media: PortMedia
     probe: Probe
     warm_up: WarmUp
+    stream_proof: StreamProof
     hub: Hub
     reports: Reporting
     links: RouterLinks
@@ -80,7 +84,7 @@ class SfuProgram:
         self.reports.reach("healthy_s")
         self.links.start(FromRouters(config, self.reports, self.drainer))
         self._say_where(http)
-        loops: list[Coroutine[Any, Any, None]] = [self._report_loop(), self.warm_up.run()]
+        loops: list[Coroutine[Any, Any, None]] = [self._report_loop(), self.warm_up.run(), self.stream_proof.run()]
         background = [asyncio.create_task(loop) for loop in loops]
         status = await self.drainer.ended
         await self._end(background, server, http)
@@ -105,6 +109,7 @@ class SfuProgram:
         where = fields(
             sfu=config.sfu, version=config.version, address=self.reports.state.address,
             udp=self.port.address[1], http=http.addresses[0][1], routers=",".join(config.routers),
+            tcp=self.port.streams.port if self.port.streams else "off",
         )  # fmt: skip
         log.info("[sfu] ready %s", where)
 
@@ -148,6 +153,7 @@ def build(config: SfuConfig) -> SfuProgram:
         config.udp_port,
         on_events=news.take,
         make_plane=lambda send: make_plane(send, kind=config.plane, gso=config.gso),
+        make_streams=partial(_streams_socket, config) if config.tcp else None,
     )
     registry.register(MediaCollector(port))
     udp_port = config.announced_udp_port or port.address[1]
@@ -158,6 +164,8 @@ def build(config: SfuConfig) -> SfuProgram:
     hub = Hub(parts, publishing, subscriptions, on_change=drainer.occupancy_changed, on_left=drainer.left)
     probe = Probe(port, next_id=parts.next_id, rng=rng)
     addresses = [(candidate.ip, candidate.port) for candidate in candidates]
+    tcp_port = config.announced_tcp_port or (port.streams.port if port.streams else 0)
+    over_tcp = tuple(tcp_candidate(ip, tcp_port, index=n) for n, ip in enumerate(config.ips()) if tcp_port)
     warm_up = WarmUp(probe, addresses, coming_up, metrics=metrics, rng=rng, on_proved=news.proved)
     return SfuProgram(
         parts=parts,
@@ -167,11 +175,24 @@ def build(config: SfuConfig) -> SfuProgram:
         media=media,
         probe=probe,
         warm_up=warm_up,
+        stream_proof=StreamProof(
+            probe, over_tcp if port.streams else (), metrics=metrics, rng=rng, announce=media.announce
+        ),
         hub=hub,
         reports=reports,
         links=links,
         drainer=drainer,
     )
+
+
+def _streams_socket(config: SfuConfig, udp_port: int) -> socket.socket:
+    """Where media over TCP is listened for. Raises `OSError` when a port that was asked for is taken."""
+    if config.tcp_port:
+        return listen_for_streams(config.host, config.tcp_port)
+    try:
+        return listen_for_streams(config.host, udp_port)
+    except OSError:
+        return listen_for_streams(config.host, 0)
 
 
 async def run_sfu(config: SfuConfig) -> int:

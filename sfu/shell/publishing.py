@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sfu.core.sdp.publish import PublishedLine, answer_offer, read_remote
+from sfu.core.sdp.publish import PublishedLine, take_offer
 from sfu.core.sdp.subscribe import Carried
 from sfu.core.sdp.transport import RemoteTransport
 from sfu.plane.api import EncodingSsrc, ProducerCodec, ProducerSpec
@@ -14,6 +14,7 @@ from shared.errors import Refused
 from shared.messages.codes import Refusal
 from shared.messages.media import PublicationEnded, PublishAnswer, PublishOffer
 from shared.messages.player import Failed
+from shared.rtc import h264
 from shared.rtc.sdp import parse, write
 
 
@@ -40,33 +41,30 @@ class Publishing:
             )
             if reason:
                 raise Refused(Refusal.STALE, f"{track.publication[:64]}: {reason}")
-        description = parse(message.sdp)
-        remote = read_remote(description)
+        taken = take_offer(parse(message.sdp), message.tracks)  # from here on nothing is refused any more
+        side = player.publishing = self._side(player, taken.remote)
+        side.peer.connect(side.remote)
+        self._apply(player, side.peer, taken.tracks, now=now)
+        answer = taken.answer(side.peer.local, session_id=str(side.peer.id), version=side.version)
+        player.tell(PublishAnswer(sdp=write(answer), negotiation=message.negotiation))
+
+    def _side(self, player: Player, remote: RemoteTransport) -> PublishSide:
+        """The connection that an offer is about: the present one, restarted if it asks so, or a new one instead."""
         side = player.publishing
-        fresh = side is None or not _same_association(side.remote, remote)
-        peer = self._open(player) if side is None or fresh else side.peer
-        version = 1 if side is None or fresh else side.version + 1
-        if side is not None and not fresh and side.remote.ufrag != remote.ufrag:
-            peer.restart()
-        try:
-            result = answer_offer(
-                description, message.tracks, local=peer.local, session_id=str(peer.id), version=version
-            )
-        except Exception:
-            if fresh:
-                self._parts.close_peer(peer)
-            raise
-        if fresh and side is not None:
+        if side is not None and not _same_association(side.remote, remote):
             self.lost(player)
-        player.publishing = PublishSide(peer=peer, remote=remote, version=version)
-        peer.connect(remote)
-        self._apply(player, peer, result.tracks, now=now)
-        player.tell(PublishAnswer(sdp=write(result.answer), negotiation=message.negotiation))
+            side = None
+        if side is None:
+            return PublishSide(peer=self._open(player), remote=remote, version=1)
+        if side.remote.ufrag != remote.ufrag:
+            side.peer.restart()
+        return PublishSide(peer=side.peer, remote=remote, version=side.version + 1)
 
     def stop(self, player: Player, publications: tuple[str, ...], *, now: float) -> None:
         """End these, as far as they are the player's."""
         for publication in publications:
             if publication in player.publications:
+                player.room.stopped(player.id, publication)
                 self.end(player, publication, now=now)
 
     def lost(self, player: Player) -> None:
@@ -100,13 +98,28 @@ class Publishing:
         """Bring the publications in step with an offer: one that is no longer in it has ended."""
         offered = {track.publication: track for track in tracks}
         for publication, present in list(player.publications.items()):
+            if publication not in offered:
+                player.room.stopped(player.id, publication)
             if offered.get(publication) != present.track:
                 self.end(player, publication, now=now)
+        player.room.offered(player.id, offered, named=player.claims.publications)
         for publication, track in offered.items():
             if publication not in player.publications:
                 self._begin(player, peer, track, now=now)
 
+    def _end_squatted(self, player: Player, publication: str, *, now: float) -> None:
+        """End the copy of a session that has taken an id which is another's; it is told, for it may mean no harm."""
+        squatter = player.room.squatter(publication, player=player.id, identity=player.claims.identity)
+        if not squatter:
+            return
+        self._parts.trouble("squatted")
+        loser = self._parts.players[squatter]
+        self.end(loser, publication, now=now)
+        detail = "the publication of this id is another session's, which has come with it; publish under another id"
+        loser.tell(Failed(code=Refusal.STALE, message=detail, request="publish-offer", publication=publication))
+
     def _begin(self, player: Player, peer: MediaPeer, track: PublishedLine, *, now: float) -> None:
+        self._end_squatted(player, track.publication, now=now)
         producer = self._parts.next_id()
         spec = producer_spec(
             track, producer=producer, peer=peer.id, cap_bps=self._parts.config.publisher_cap_kbps * 1000
@@ -149,6 +162,7 @@ def producer_spec(track: PublishedLine, *, producer: int, peer: int, cap_bps: in
         ssrcs=tuple(EncodingSsrc(ssrc=ssrc, rtx_ssrc=rtx_ssrc) for ssrc, rtx_ssrc in track.ssrcs),
         remb_bps=cap_bps,
         nack=track.nack,
+        parameter_sets=h264.described_sets(track.format.parameter_sets),
     )
 
 

@@ -28,6 +28,7 @@ from shared.messages.media import (
     LeaveSfu,
     PublishOffer,
     RequestKeyframe,
+    RestartIce,
     StopPublishing,
     Subscribe,
     SubscribeAnswer,
@@ -170,7 +171,7 @@ class Signalling:
             if player is not None and claims.player != player.id:
                 raise BadToken(reason="bad-claims", detail="the token is for another session")
         except BadToken as error:
-            self._trouble(f"{error.code}-{error.reason}", f"a token was refused: {error.reason}")
+            self._trouble(f"{error.code}-{error.reason}", str(error))
             return self._refuse(outbox, player, Failed(code=error.code, message=str(error)), CloseCode.BAD_TOKEN)
         state = self._reports.state
         admission = self._hub.admit(claims, message.token, status=status_of(state))
@@ -236,6 +237,8 @@ class Signalling:
                     hub.subscriptions.want(player, message, now=now)
                 case SubscribeAnswer():
                     hub.subscriptions.answer(player, message, now=now)
+                case RestartIce():
+                    hub.subscriptions.restart(player, now=now)
                 case StopPublishing():
                     hub.publishing.stop(player, message.publications, now=now)
                 case RequestKeyframe():

@@ -82,6 +82,15 @@ class Subscriptions:
         failed = Failed(code=Refusal.CODEC_REFUSED, message=detail, request="subscribe-answer", publication=publication)
         player.tell(failed)
 
+    def restart(self, player: Player, *, now: float) -> None:
+        """The player's network has changed: offer again with new ICE credentials. Without a connection there is nothing
+        to do."""
+        side = player.subscribing
+        if side is not None:
+            side.peer.restart()
+            side.negotiation.restart(side.peer.local)
+            self.refresh(player, now=now)
+
     def speak_again(self, player: Player, *, now: float) -> None:
         """A new websocket: whatever was said on the old one may have been lost."""
         if player.subscribing is not None:

@@ -12,10 +12,12 @@ from enum import StrEnum
 from typing import Protocol
 
 from sfu.core.ice_lite import IceDrop, IceLite
+from sfu.core.streams import stream_number
 from sfu.plane.api import Address, Event, Plane, SocketPlane
 from sfu.plane.choice import make_plane as default_plane
 from sfu.plane.drops import DropReason
 from sfu.shell.pktinfo import CONTROL_BYTES, MAPPED, ask_for_it, asked, is_bound_to_all, sent_from
+from sfu.shell.streams import MediaStreams
 from shared.logs import OncePerMinute
 from shared.patience import stalled_s
 from shared.rtc.demux import MAX_DATAGRAM, Traffic, classify
@@ -99,7 +101,9 @@ class MediaPort:
         *,
         make_plane: Callable[[Callable[[bytes, Address], None]], Plane],
         on_events: Callable[[list[Event]], None],
+        stream_socket: socket.socket | None = None,
     ) -> None:
+        """`stream_socket` listens for media over TCP, and is closed with the port."""
         self._sock = sock
         self._six = sock.family == socket.AF_INET6
         self._bound_to_all = is_bound_to_all(sock)
@@ -117,6 +121,10 @@ class MediaPort:
         """Datagrams dropped, by `PortDrop` and `IceDrop`; the plane counts its own."""
         self.ends: Counter[str] = Counter()
         """Peer connections that ended without our closing them, by `PeerEnd` or `DtlsFailure`."""
+        self.streams = (
+            MediaStreams(stream_socket, receive=self._receive_streamed, drops=self.drops) if stream_socket else None
+        )
+        """Media over TCP; None: there is none."""
         self.ice = IceLite()
         self.plane = make_plane(self.send)
         self._threaded = self.plane if isinstance(self.plane, SocketPlane) else None
@@ -137,8 +145,11 @@ class MediaPort:
         *,
         on_events: Callable[[list[Event]], None],
         make_plane: Callable[[Callable[[bytes, Address], None]], Plane] | None = None,
+        make_streams: Callable[[int], socket.socket] | None = None,
     ) -> MediaPort:
         """Bind (port 0: any free one); `host` `::` takes IPv4 as well. `on_events` gets the plane's facts.
+
+        `make_streams` gets the port's number and returns the socket that listens for media over TCP.
 
         Raises `OSError` when the port is taken.
         """
@@ -151,10 +162,12 @@ class MediaPort:
             sock.bind((host, port))
             if is_bound_to_all(sock):
                 ask_for_it(sock)
+            stream_socket = make_streams(sock.getsockname()[1]) if make_streams is not None else None
         except OSError:
             sock.close()
             raise
-        return cls(sock, make_plane=make_plane or default_plane, on_events=on_events)
+        make_plane = make_plane or default_plane
+        return cls(sock, make_plane=make_plane, on_events=on_events, stream_socket=stream_socket)
 
     @property
     def address(self) -> tuple[str, int]:
@@ -179,6 +192,8 @@ class MediaPort:
             self._threaded.stop()
         else:
             self._loop.remove_reader(self._sock.fileno())
+        if self.streams is not None:
+            self.streams.close()
         self._sock.close()
 
     # -- peers
@@ -193,6 +208,8 @@ class MediaPort:
     def detach(self, peer: int) -> None:
         """Forget a peer everywhere; safe twice."""
         self._users.pop(peer, None)
+        if self.streams is not None:
+            self.streams.forget(peer)
         self.ice.forget(peer)
         self.plane.remove_peer(peer)
 
@@ -206,6 +223,9 @@ class MediaPort:
 
     def send(self, datagram: bytes, address: Address) -> None:
         """Send or drop: a full buffer is the network's business, and no peer may harm another."""
+        if self.streams is not None and stream_number(address) is not None:
+            self.streams.send(datagram, address)
+            return
         try:
             to = mapped(address) if self._six else address[:2]
             if len(address) > 2:
@@ -229,6 +249,8 @@ class MediaPort:
         assert self._threaded is not None
         idle = not self._waiting
         self._waiting.extend(self._threaded.datagrams())
+        for datagram, address in self._threaded.streamed():
+            self.send(datagram, address)
         self._deliver_events()
         if idle:
             self._take_waiting()
@@ -265,6 +287,18 @@ class MediaPort:
         ours = asked(ancillary)
         return datagram, unmapped(source) if ours is None else (*unmapped(source), ours)
 
+    def _receive_streamed(self, datagrams: list[bytes], address: Address) -> None:
+        """What came over one TCP connection."""
+        assert self.streams is not None
+        now = self._loop.time()
+        for datagram in datagrams:
+            if classify(datagram) is not Traffic.STUN and self.streams.is_stranger(address):
+                self.streams.checked(address, None)
+                return
+            self._receive(datagram, address, now)
+        self._deliver_events()
+        self._schedule()
+
     def _receive(self, datagram: bytes, address: Address, now: float) -> None:
         match classify(datagram):
             case Traffic.MEDIA:
@@ -282,6 +316,8 @@ class MediaPort:
 
     def _stun(self, datagram: bytes, address: Address, now: float) -> None:
         outcome = self.ice.receive(datagram, address[:2], now=now)
+        if self.streams is not None:
+            self.streams.checked(address, None if isinstance(outcome, IceDrop) else outcome.peer)
         if isinstance(outcome, IceDrop):
             self.drops[outcome] += 1
             if outcome not in (IceDrop.MALFORMED, IceDrop.INDICATION):
@@ -324,6 +360,8 @@ class MediaPort:
             self._consent_at = now + CONSENT_EVERY_S
             self._end_the_silent(now)
             self._watch_runs()
+            if self.streams is not None:
+                self.streams.sweep()
         self._deliver_events()
 
     def _watch_runs(self) -> None:

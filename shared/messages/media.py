@@ -63,11 +63,18 @@ class RequestKeyframe(Message, frozen=True, kw_only=True):
     publication: str
 
 
+class RestartIce(Message, frozen=True, kw_only=True):
+    """The player's network has changed: offer the subscribe connection with new ICE credentials (RFC 8445 section 9),
+    so that the browser looks for ways again. Its publish connection a player restarts by an offer of its own."""
+
+
 class LeaveSfu(Message, frozen=True, kw_only=True):
     """Close everything here; the player has no further use of this SFU."""
 
 
-ToSfu = Enter | PublishOffer | Subscribe | SubscribeAnswer | StopPublishing | RequestKeyframe | LeaveSfu | Ping
+ToSfu = (
+    Enter | PublishOffer | Subscribe | SubscribeAnswer | RestartIce | StopPublishing | RequestKeyframe | LeaveSfu | Ping
+)
 
 # --- sfu -> player ---
 

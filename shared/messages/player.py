@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from shared.messages.base import Message, Reader
 from shared.records import Int, PlayerRecord, Presence, PublicationRecord
 
@@ -100,6 +102,16 @@ class Moved(Message, frozen=True, kw_only=True):
     video_gap_ms: float | None = None
 
 
+class MediaState(Message, frozen=True, kw_only=True):
+    """Whether the player's media gets through, whatever its websockets do; operators see who has none.
+
+    Sent when it has changed, and after each `welcome` while something is missing. A router older than this skips it.
+    """
+
+    missing: tuple[str, ...] = ()
+    """`send` (the others can't hear or see the player), `receive` (it can't hear or see all of them), both, or none."""
+
+
 class Ping(Message, frozen=True, kw_only=True):
     """Browsers can't send websocket pings; this is theirs."""
 
@@ -107,10 +119,30 @@ class Ping(Message, frozen=True, kw_only=True):
 
 
 ToRouter = (
-    Join | Resume | Leave | RequestSfu | RequestAccess | Publish | Unpublish | SetPresence | Decided | Moved | Ping
+    Join
+    | Resume
+    | Leave
+    | RequestSfu
+    | RequestAccess
+    | Publish
+    | Unpublish
+    | SetPresence
+    | Decided
+    | Moved
+    | MediaState
+    | Ping
 )
 
 # --- router -> player ---
+
+
+class IceServer(msgspec.Struct, frozen=True, kw_only=True):
+    """What a browser's `RTCPeerConnection` takes as one of its `iceServers`."""
+
+    urls: tuple[str, ...]
+    username: str = ""
+    credential: str = ""
+    """Opens a relay for a limited time; ask for no new connection with one that is older than its link."""
 
 
 class AssignedSfu(Message, frozen=True, kw_only=True):
@@ -123,6 +155,8 @@ class AssignedSfu(Message, frozen=True, kw_only=True):
     incarnation: Int = 0
     revision: Int = 0
     request: str = ""
+    ice_servers: tuple[IceServer, ...] = ()
+    """For the peer connections of this link; empty: the fleet has none."""
 
 
 class RoomSnapshot(Message, frozen=True, kw_only=True):
@@ -182,6 +216,8 @@ class SfuAccess(Message, frozen=True, kw_only=True):
     address: str
     token: str
     request: str = ""
+    ice_servers: tuple[IceServer, ...] = ()
+    """As in `assigned-sfu`."""
 
 
 class RoomUpdate(Message, frozen=True, kw_only=True):

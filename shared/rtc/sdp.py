@@ -46,6 +46,7 @@ __all__ = [
     "parse",
     "refusal",
     "rtx",
+    "tcp_candidate",
     "vp8",
     "write",
 ]
@@ -58,6 +59,10 @@ TRANSPORT_CC = "transport-cc"
 """RTCP feedback of any codec whose packets bear transport-wide sequence numbers; without those it says nothing."""
 _HOST_PREFERENCE = 126
 """Type preference of a host candidate (RFC 8445 section 5.1.2.2)."""
+_TCP_HOST_PREFERENCE = 90
+"""That of one over TCP, where UDP is better (RFC 6544 section 4.2): below every direct way by UDP."""
+_PASSIVE_PREFERENCE = 4
+"""Direction preference of a passive TCP candidate (RFC 6544 section 4.2)."""
 
 
 def opus(pt: int = 111, *, fmtp: str = "minptime=10;useinbandfec=1") -> Codec:
@@ -85,6 +90,20 @@ def host_candidate(ip: str, port: int, *, index: int = 0) -> Candidate:
     """A host candidate over UDP; a lower `index` is preferred (RFC 8445 section 5.1.2.1)."""
     priority = (_HOST_PREFERENCE << 24) | ((65535 - index) << 8) | 255
     return Candidate(foundation=str(index + 1), component=1, transport="udp", priority=priority, ip=ip, port=port)
+
+
+def tcp_candidate(ip: str, port: int, *, index: int = 0) -> Candidate:
+    """A host candidate over TCP that waits for connections (RFC 6544); a lower `index` is preferred."""
+    local_preference = _PASSIVE_PREFERENCE << 13 | 8191 - index
+    return Candidate(
+        foundation=f"t{index + 1}",
+        component=1,
+        transport="tcp",
+        priority=_TCP_HOST_PREFERENCE << 24 | local_preference << 8 | 255,
+        ip=ip,
+        port=port,
+        tcptype="passive",
+    )
 
 
 def refusal(section: MediaSection) -> MediaSection:
@@ -171,7 +190,8 @@ def _transport_lines(section: MediaSection) -> Iterator[str]:
     if section.setup:
         yield f"a=setup:{section.setup}"
     for c in section.candidates:
-        yield f"a=candidate:{c.foundation} {c.component} {c.transport} {c.priority} {c.ip} {c.port} typ {c.type}"
+        line = f"a=candidate:{c.foundation} {c.component} {c.transport} {c.priority} {c.ip} {c.port} typ {c.type}"
+        yield f"{line} tcptype {c.tcptype}" if c.tcptype else line
     if section.end_of_candidates:
         yield "a=end-of-candidates"
 

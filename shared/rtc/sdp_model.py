@@ -113,6 +113,8 @@ class Candidate:
     ip: str
     port: int
     type: str = "host"
+    tcptype: str = ""
+    """Of a TCP candidate: who connects (RFC 6544); `passive` waits for the other end."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -133,7 +135,7 @@ class MediaSection:
     setup: str = ""
     """`active`, `passive`, `actpass` (RFC 8842)."""
     codecs: tuple[Codec, ...] = ()
-    """In the writer's order of preference."""
+    """The codecs in the writer's order of preference."""
     extensions: tuple[Extension, ...] = ()
     rids: tuple[Rid, ...] = ()
     simulcast_send: tuple[str, ...] = ()

@@ -46,7 +46,7 @@ class _Draft:
     values: dict[str, Any] = field(default_factory=dict)
     """Fields of the `MediaSection`; those that are tuples there are lists here."""
     payload_types: dict[int, None] = field(default_factory=dict)
-    """Those of the m-line, in its order."""
+    """The payload types of the m-line, in its order."""
     codecs: dict[int, Codec] = field(default_factory=dict)
     fmtp: dict[int, str] = field(default_factory=dict)
     feedback: dict[int, list[str]] = field(default_factory=dict)
@@ -276,6 +276,12 @@ def _ssrc_group(draft: _Draft, value: str) -> None:
         draft.append("fid_groups", pair)
 
 
+def _extension_of(parts: list[str], name: str) -> str:
+    """The value of a candidate's extension attribute; empty without it."""
+    extensions = dict(zip(parts[8::2], parts[9::2], strict=False))
+    return extensions.get(name, "")[:16]
+
+
 def _candidate(draft: _Draft, value: str) -> None:
     """A candidate we can't read is one we can't use, not an error (RFC 8839 section 5.1)."""
     parts = value.split()
@@ -297,6 +303,7 @@ def _candidate(draft: _Draft, value: str) -> None:
             ip=parts[4][:256],
             port=port,
             type=parts[7][:16],
+            tcptype=_extension_of(parts, "tcptype"),
         ),
     )
 

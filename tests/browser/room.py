@@ -68,7 +68,15 @@ class Person:
 
     @classmethod
     async def join(
-        cls, context: BrowserContext, page_url: str, *, room: str, name: str, router: str = "", media: str = "pattern"
+        cls,
+        context: BrowserContext,
+        page_url: str,
+        *,
+        room: str,
+        name: str,
+        router: str = "",
+        media: str = "pattern",
+        relay: bool = False,
     ) -> Person:
         """Open the page and join; returns when the router has let the player in."""
         person = cls(await context.new_page(), name)
@@ -76,6 +84,8 @@ class Person:
         query = {"room": room, "name": name, "media": media, "autojoin": "1"}
         if router:
             query["router"] = router
+        if relay:
+            query["relay"] = "1"
         await person.page.goto(f"{page_url}?{urlencode(query)}")
         await until(person.joined, f"{name} is in the room", within_s=JOINED_WITHIN_S)
         return person
@@ -106,6 +116,11 @@ class Person:
     async def take_away(self, path: str | None) -> None:
         """From now on no websocket to this path can be opened; None: all can."""
         await self.page.evaluate("(path) => { window.pathAway = path; }", path)
+
+    async def opened_peers(self) -> int:
+        """How many peer connections the page has ever opened."""
+        opened: int = await self.page.evaluate("openedPeers.length")
+        return opened
 
     async def closed_peers(self) -> int:
         """How many peer connections of the page were closed."""

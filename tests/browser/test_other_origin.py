@@ -58,3 +58,18 @@ async def test_an_app_of_another_origin_joins_and_follows_frames(browser: Browse
             raise AssertionError(said) from None
         assert not [line for line in said if "worker" in line.lower() or "CORS" in line], said
         await page.evaluate("player.close()")
+
+
+async def test_copies_are_shown_though_the_worker_for_frames_can_not_be_loaded(
+    browser: BrowserContext, live: Fleet
+) -> None:
+    room = "no-worker"
+    ada = await Person.join(browser, live.page, room=room, name="Ada")
+    await browser.route("**/frame-worker.js", lambda route: route.abort())
+    try:
+        bob = await Person.join(browser, live.page, room=room, name="Bob")
+        await bob.sees_and_hears()
+        assert (await bob.state())["gapsAreExact"] is False
+        assert ada.problems == bob.problems == []
+    finally:
+        await browser.unroute("**/frame-worker.js")

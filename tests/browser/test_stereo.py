@@ -13,14 +13,6 @@ from tests.browser.room import Person, until
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-OFFER_STEREO = """() => {
-    const plain = RTCPeerConnection.prototype.setLocalDescription;
-    RTCPeerConnection.prototype.setLocalDescription = async function (description) {
-      if (description || this.signalingState !== "stable") return plain.call(this, description);
-      const { sdp } = await this.createOffer();
-      return plain.call(this, { type: "offer", sdp: sdp.replace("useinbandfec=1", "useinbandfec=1;stereo=1") });
-    };
-}"""
 PLAY_LEFT = """async () => {
     const context = new AudioContext();
     await context.resume();
@@ -32,7 +24,7 @@ PLAY_LEFT = """async () => {
     merger.connect(out);
     tone.start();
     window.keptAlive = [context, tone, merger, out];
-    sluice.publish(out.stream.getAudioTracks()[0]);
+    sluice.publish(out.stream.getAudioTracks()[0], { stereo: true });
 }"""
 LEVELS = """async () => {
     const open = openedPeers.filter(({ connectionState }) => connectionState === "connected");
@@ -66,7 +58,6 @@ async def test_a_stereo_publication_is_heard_in_stereo_and_stays_so_over_a_move(
     room = f"stereo-{secrets.token_hex(4)}"
     ada = await Person.join(browser, live.page, room=room, name="Ada", media="none")
     bob = await Person.join(browser, live.page, room=room, name="Bob", media="none")
-    await ada.page.evaluate(OFFER_STEREO)
     await ada.page.evaluate(PLAY_LEFT)
 
     async def only_the_left_ear() -> bool:

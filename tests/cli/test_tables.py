@@ -9,10 +9,12 @@ from rich.console import Console, RenderableType
 
 from cli import output
 from cli.scaling import records_table
+from cli.story import story
 from cli.tables import drains_table, fleet_table, players_table
 from operators.core.fleet_view import fleet_view
-from shared.records import Drain, DrainReport, RouterRecord, SfuState
-from shared.scaling_records import ScalingRecord
+from shared.placement_records import PlacementCandidate, PlacementRecord
+from shared.records import Drain, DrainReport, LoadParts, RouterRecord, SfuState
+from shared.scaling_records import ScalingFigures, ScalingRecord
 from shared.store.answers import HeardRouter, HeardSfu
 
 HOSTILE = "[/x] :fire: \x1b[2J"
@@ -71,6 +73,33 @@ def test_tables_fit_a_terminal_of_eighty_columns_and_keep_their_heads_whole() ->
     assert "SFU    status    load  players  rooms  in   out   version  drain" in lines
     assert "SFU   version cause    outcome took      players cut asked last move in/out" in lines
     assert "sfu-1 local   operator empty   1 min 6 s 0       0   0     1 min 1 s 0/0" in lines
+
+
+def test_the_load_and_the_part_that_binds_agree() -> None:
+    """A report's own figure may be of another moment than its parts."""
+    parts = LoadParts(cpu=0.17, egress_bps=70e6, streams=60)
+    state = SfuState(address="ws://a", sfu="a", load=0.4, load_parts=parts)
+    view = fleet_view("f", sfus=[HeardSfu(state)], routers=[])
+    assert view.sfus[0].load == 0.2
+    assert "20% cpu" in shown(fleet_table(view))
+
+
+def test_histories_fit_a_terminal_of_eighty_columns() -> None:
+    console = Console(width=80, record=True, highlight=False)
+    figures = ScalingFigures(mean_load=0.71, binding="streams", capacity=12, nodes=12)
+    decision = ScalingRecord(at=1.7e9, action="scale-out", reason="load-high", node="sluice-sfu-8", figures=figures)
+    console.print(records_table((decision,)))
+    candidates = tuple(
+        PlacementCandidate(sfu=f"sluice-sfu-{n}", figure=0.5, in_flight=3, corrected=0.55, passed_over="not-warmed-up")
+        for n in range(2)
+    )
+    console.print(story("demo", [PlacementRecord(id="1", room="demo", identity="ann", candidates=candidates)]))
+    players = [{"name": "Ann of the long name", "room": "weekly", "decided": True, "reason": "is in a conversation"}]
+    console.print(players_table(players))
+    lines = [line.rstrip() for line in console.export_text().splitlines()]
+    assert max(map(len, lines)) <= 80
+    assert any("scale-out" in line and "load-high" in line for line in lines)
+    assert any("not warmed up yet" in line for line in lines)
 
 
 def test_a_line_of_progress_shows_names_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,7 +37,7 @@ SECRET = "a secret of thirty-two bytes or more"
 def test_a_bad_setting_is_one_sentence_and_status_2(
     settings: dict[str, Any], word: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert bots_command(BotsConfig(**{"secret": SECRET, **settings})) == BAD_INPUT
+    assert bots_command(BotsConfig(**{"secret": SECRET, "routers": ("ws://r:1",), **settings})) == BAD_INPUT
     said = capsys.readouterr()
     assert said.out == ""
     assert word in said.err

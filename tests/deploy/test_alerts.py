@@ -22,6 +22,7 @@ def test_prometheus_accepts_the_rules() -> None:
     promtool("check", "rules", "alerts.yml", cwd=PROMETHEUS)
 
 
+@pytest.mark.process
 def test_alerts_fire_when_they_should_and_stay_quiet_otherwise() -> None:
     promtool("test", "rules", "alerts.test.yml", cwd=PROMETHEUS)
 

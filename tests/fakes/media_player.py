@@ -35,9 +35,11 @@ MID_ID = 4
 SSRCS = {"audio": 1111, "video": 2222}
 
 
-def media_token(player: str, *, sfu: str = "sfu-t", room: str = "room", ttl_s: float = 60.0, **grants: bool) -> str:
-    """What a router would issue."""
-    claims = SfuClaims(sfu=sfu, room=room, player=player, identity=f"id-{player}", **grants)
+def media_token(
+    player: str, *owned: str, sfu: str = "sfu-t", room: str = "room", ttl_s: float = 60.0, **grants: bool
+) -> str:
+    """What a router would issue that knows of these publications of the player."""
+    claims = SfuClaims(sfu=sfu, room=room, player=player, identity=f"id-{player}", publications=owned, **grants)
     return issue(claims, secret=SECRET, now_at=time.time(), ttl_s=ttl_s)
 
 

@@ -13,6 +13,7 @@ from shared.rtc.demux import is_rtcp
 from shared.rtc.srtp import SrtpKeys, SrtpProfile, SrtpSession
 
 VP8 = ProducerCodec(payload_type=96, name="VP8", clock_rate=90_000, rtx_payload_type=97)
+H264 = ProducerCodec(payload_type=98, name="H264", clock_rate=90_000, rtx_payload_type=99)
 OPUS = ProducerCodec(payload_type=111, name="opus", clock_rate=48_000)
 EXTENSIONS = {
     1: rtp.AUDIO_LEVEL_URI,
@@ -87,7 +88,9 @@ class Rig:
 
     @staticmethod
     def address(peer: int, place: int = 0) -> Address:
-        """One of the peer's addresses: it has as many as it likes."""
+        """One of the peer's addresses: it has as many as it likes. From the tenth on they are TCP connections."""
+        if place >= 10:
+            return "192.0.2.1", 1000 + peer, f"tcp/{100 * place + peer}"
         return f"192.0.2.{1 + place}", 1000 + peer
 
     def check(self, peer: int, place: int, *, nominated: bool = False) -> None:
@@ -108,8 +111,17 @@ class Rig:
         theirs = SrtpKeys(keys.profile, keys.tx_key, keys.tx_salt, keys.rx_key, keys.rx_salt)
         self._sessions[peer] = SrtpSession(theirs)
 
-    def produce(self, producer: int, peer: int, *, kind: Kind = "video", rids: tuple[str, ...] = ()) -> None:
-        codecs = (VP8,) if kind == "video" else (OPUS,)
+    def produce(
+        self,
+        producer: int,
+        peer: int,
+        *,
+        kind: Kind = "video",
+        rids: tuple[str, ...] = (),
+        codec: ProducerCodec | None = None,
+        parameter_sets: tuple[bytes, ...] = (),
+    ) -> None:
+        codecs = (codec or (VP8 if kind == "video" else OPUS),)
         spec = ProducerSpec(
             producer=producer,
             peer=peer,
@@ -118,6 +130,7 @@ class Rig:
             codecs=codecs,
             extensions=EXTENSIONS,
             rids=rids,
+            parameter_sets=parameter_sets,
         )
         assert self.plane.produce(spec, now=self.now)
 

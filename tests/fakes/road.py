@@ -39,9 +39,10 @@ def fates(counters: PlaneCounters) -> dict[str, int]:
 
 
 @asynccontextmanager
-async def open_road(*, seed: int, plane: str = "compiled") -> AsyncIterator[Road]:
+async def open_road(*, seed: int, plane: str = "compiled", tcp: bool = False) -> AsyncIterator[Road]:
+    """`tcp`: media may go over TCP as well, past the proxy."""
     proxy = ImpairmentProxy.open(seed=seed)
-    flags = ("--announced-udp-port", str(proxy.address[1]), "--plane", plane)
+    flags = ("--announced-udp-port", str(proxy.address[1]), "--plane", plane, "--tcp" if tcp else "--no-tcp")
     try:
         async with Fleet(FleetSpec(routers=1, sfus=1, router_flags=("--dev-tokens",), sfu_flags=flags)) as fleet:
             (sfu,) = fleet.sfus.values()

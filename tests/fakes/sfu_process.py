@@ -7,11 +7,13 @@ import os
 import re
 import signal
 import sys
+import time
 from collections.abc import Callable
 from typing import Any
 
 import aiohttp
 
+from shared.tokens import OperatorClaims, issue
 from tests.fakes import rtc_peer
 
 SECRET = "a-secret-of-the-tests, long enough for HS256"
@@ -77,8 +79,10 @@ class SfuProcess:
         await self._reader
 
     async def get(self, path: str) -> tuple[int, Any]:
-        """Status and JSON (or text) of an HTTP GET."""
-        async with aiohttp.ClientSession() as session, session.get(self.http + path) as response:
+        """Status and JSON (or text) of an HTTP GET, as an operator."""
+        token = issue(OperatorClaims(operator="olga"), secret=SECRET, now_at=time.time(), ttl_s=60.0)
+        headers = {"Authorization": f"Bearer {token}"}
+        async with aiohttp.ClientSession() as session, session.get(self.http + path, headers=headers) as response:
             body = await response.json() if "json" in response.content_type else await response.text()
             return response.status, body
 

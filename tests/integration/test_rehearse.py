@@ -37,7 +37,7 @@ async def rehearse(kind: str, *more: str) -> tuple[int, dict[str, object], str]:
 BUSY = ("silent", "stood still", "had a gap")
 
 
-def check_nobody_lost(report: dict[str, object]) -> None:
+def check_none_lost(report: dict[str, object]) -> None:
     """What holds on any machine, however busy; the bounds on gaps are for `sluice rehearse` on a quiet one."""
     assert report["failed_connections"] == 0, report["cut"]
     assert report["audio_gap_ms_max"] is not None
@@ -49,7 +49,7 @@ def check_nobody_lost(report: dict[str, object]) -> None:
 @pytest.mark.parametrize("server", ["embedded", "redis"], indirect=True)
 async def test_a_drain_moves_everybody_and_ends_with_status_0(server: list[str]) -> None:
     _, report, _ = await rehearse("drain", "--bots", "6", "--rooms", "2", *server)
-    check_nobody_lost(report)
+    check_none_lost(report)
     assert report["players_moved"] != 0
     assert (report["players_stayed"], report["players_evicted"]) == (0, 0)
     assert (report["producers_at_exit"], report["consumers_at_exit"]) == (0, 0)
@@ -58,14 +58,14 @@ async def test_a_drain_moves_everybody_and_ends_with_status_0(server: list[str])
 @pytest.mark.parametrize("server", ["embedded"], indirect=True)
 async def test_a_forced_exit_is_told_and_rejoined_by_everybody(server: list[str]) -> None:
     _, report, _ = await rehearse("exit", "--bots", "6", "--rooms", "2", *server)
-    check_nobody_lost(report)
+    check_none_lost(report)
     assert report["players_stayed"] == report["players_rejoined"] != 0
     assert report["players_moved"] == 0
 
 
 def check_rolled(report: dict[str, object], *, sfus: int, kills: int) -> None:
     """D13: every SFU, nobody cut, no player moved more than twice."""
-    check_nobody_lost(report)
+    check_none_lost(report)
     assert report["sfus_ended"] == [f"sfu-{number + 1}" for number in range(sfus)]
     assert (report["players_stayed"], report["players_evicted"]) == (0, 0)
     assert report["players_moved"] != 0

@@ -257,6 +257,26 @@ async def test_another_player_cant_take_a_publication_id(join: Join) -> None:
     assert (await mallory.wait(Failed)).code == Refusal.STALE
 
 
+async def test_a_squatters_media_stops_when_the_owner_of_the_id_moves_here(join: Join) -> None:
+    alice, bob, mallory = join("alice"), join("bob"), join("mallory")
+    await mallory.enter()
+    await bob.enter()
+    await bob.subscribe("mine")
+    await mallory.publish(video="mine")
+    await mallory.send_until(lambda: bob.received > 5)
+    await alice.enter(media_token("alice", "mine"))
+    await alice.publish(video="mine")
+    await alice.send_until(lambda: bool(alice.of(PublicationFlowing)))
+    assert (await mallory.wait(Failed)).publication == "mine"
+    seen = bob.received
+    await alice.send_until(lambda: bob.received > seen + 20)
+    seen = bob.received
+    for _ in range(50):
+        mallory.send()
+        await asyncio.sleep(0.01)
+    assert bob.received <= seen + 5, "what alice sent last may come late, and nothing of mallory's"
+
+
 @pytest.mark.parametrize(
     ("token", "code"),
     [

@@ -63,6 +63,7 @@ async def test_its_own_answer_counts(tmp_path: Path) -> None:
     assert program(child, port).lost_ports() == []
 
 
+@pytest.mark.process
 async def test_a_program_whose_port_was_taken_meanwhile_starts_on_another(
     stranger: int, redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

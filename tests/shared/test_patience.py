@@ -55,6 +55,7 @@ def test_lateness_of_less_than_a_second_is_no_stall() -> None:
     assert (stalled_s(1.0), stalled_s(1.5)) == (0.0, 1.5)
 
 
+@pytest.mark.process
 async def test_a_time_out_does_not_count_the_time_in_which_the_loop_stood_still() -> None:
     done = asyncio.Event()
     asyncio.get_running_loop().call_later(0.8, done.set)
@@ -67,6 +68,7 @@ async def test_a_time_out_does_not_count_the_time_in_which_the_loop_stood_still(
             await asyncio.sleep(5)
 
 
+@pytest.mark.process
 async def test_a_websocket_outlives_a_stall_of_its_own_process_that_is_longer_than_its_ping_time_out() -> None:
     """The far end answers the ping only after the stall."""
     ready, over, port = threading.Event(), threading.Event(), [0]

@@ -31,6 +31,7 @@ NOW = 1_800_000_000.0
 ALL: list[Claims] = [
     PlayerClaims(room="r", identity="i", name="Ann", publish=False, admin=True),
     SfuClaims(sfu="s", room="r", player="p", identity="i", name="Ann", publish=False),
+    SfuClaims(sfu="s", room="r", player="p", identity="i", publications=("mic", "cam")),
     ResumeClaims(player="p", room="r", identity="i", epoch=1_800_000_000_123, subscribe=False),
     LinkClaims(sfu="s"),
     OperatorClaims(operator="olga"),
@@ -66,6 +67,8 @@ def test_a_token_ends_at_its_time() -> None:
     token = make(ttl_s=60)
     assert verify(PlayerClaims, token, secret=SECRET, now_at=NOW + 59).room == "r"
     assert reason(token, now_at=NOW + 60) == "expired"
+    with pytest.raises(BadToken, match="150 s ago by the clock of this host"):
+        verify(PlayerClaims, token, secret=SECRET, now_at=NOW + 210)
 
 
 @pytest.mark.parametrize("claims", ALL[1:], ids=lambda claims: type(claims).__name__)
@@ -137,8 +140,14 @@ def test_garbage_is_malformed(token: str) -> None:
     assert reason(token) == "malformed"
 
 
+def test_the_largest_token_that_a_router_can_issue_is_taken() -> None:
+    name, ids = "\N{GRINNING FACE}" * MAX_NAME, tuple(f"{number:064d}" for number in range(32))
+    claims = SfuClaims(sfu="s" * MAX_NAME, room=name, player="p" * MAX_NAME, identity=name, name=name, publications=ids)
+    assert verify(SfuClaims, issue(claims, secret=SECRET, now_at=0.0, ttl_s=9.0), secret=SECRET, now_at=0.0) == claims
+
+
 def test_an_oversized_token_is_refused_before_it_is_read() -> None:
-    assert reason(make(PlayerClaims(room="r", identity="i", name="x" * 5000))) == "malformed"
+    assert reason(make(PlayerClaims(room="r", identity="i", name="x" * 10_000))) == "malformed"
 
 
 @given(st.text())

@@ -50,6 +50,12 @@ export class Copies extends Emitter {
     for (const known of this.#copies.values()) known.sfu = keys.get(known.sfu) ?? known.sfu;
   }
 
+  /** Has a packet of this copy arrived within the last ten seconds? The browser remembers sources for that long. */
+  isArriving(copy) {
+    const receiver = this.#copies.get(copy)?.receiver;
+    return Boolean(receiver?.getSynchronizationSources?.().length);
+  }
+
   /** The copies that come over the link to `sfu`. */
   of(sfu) {
     return [...this.#copies].filter(([, known]) => known.sfu === sfu).map(([copy]) => copy);

@@ -118,7 +118,9 @@ export class Display extends Emitter {
   // --- looking at it ---
 
   list() {
-    return this.#subscriptions.list().map((one) => ({ ...one, shownFrom: one.shownFrom && sfuOf(one.shownFrom) }));
+    return this.#subscriptions.list().map((one) => {
+      return { ...one, shownFrom: one.shownFrom && sfuOf(one.shownFrom), isArriving: this.#copies.isArriving(one.copy) };
+    });
   }
 
   switches() {

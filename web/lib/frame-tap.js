@@ -16,7 +16,7 @@ export const wallClock = () => performance.timeOrigin + performance.now();
 
 export class FrameTap extends Emitter {
   #keys = new WeakMap(); // receiver -> key; a receiver keeps its transform for life, an m-line is used again
-  #watched = new Map(); // copy -> {key, receiver, timer}
+  #watched = new Map(); // copy -> {stop, key, receiver, kind, element}
   #worker = null;
   #serial = 0;
 
@@ -26,10 +26,27 @@ export class FrameTap extends Emitter {
     if (!transforms) return;
     this.#worker = openWorker(new URL("./frame-worker.js", import.meta.url));
     if (!this.#worker) return;
+    let isRunning = false;
     this.#worker.onmessage = ({ data: { frames, started, atMs } }) => {
+      isRunning = true;
       if (frames) this.emit("frames", frames);
       if (started) this.emit("started", { copy: started, atMs });
     };
+    this.#worker.onerror = (event) => {
+      event.preventDefault?.();
+      console.warn("sluice: the worker for frames", event.message || "could not be loaded");
+      if (!isRunning) this.#goOnWithout();
+    };
+  }
+
+  /** The worker never ran, and frames handed to it would wait for ever: take them back, and watch playback instead. */
+  #goOnWithout() {
+    this.#worker.terminate();
+    this.#worker = null;
+    for (const [copy, { receiver, kind, element }] of [...this.#watched]) {
+      receiver.transform = null;
+      this.watch(receiver, { copy, kind, element });
+    }
   }
 
   /** Does each frame get seen, hash and all? */
@@ -40,7 +57,8 @@ export class FrameTap extends Emitter {
   /** Begin to watch what `receiver` brings, under the name `copy`. */
   watch(receiver, { copy, kind, element }) {
     if (!this.#worker) {
-      this.#watched.set(copy, { stop: kind === "audio" ? this.#pollAudio(receiver, copy) : this.#pollVideo(element, copy) });
+      const stop = kind === "audio" ? this.#pollAudio(receiver, copy) : this.#pollVideo(element, copy);
+      this.#watched.set(copy, { stop, receiver, kind, element });
       return;
     }
     let key = this.#keys.get(receiver);
@@ -51,7 +69,8 @@ export class FrameTap extends Emitter {
       receiver.transform = new RTCRtpScriptTransform(this.#worker, { key });
     } else this.#worker.postMessage({ key, copy, kind });
     // An m-line may be in use for another copy by the time this one is unwatched: then its label stays.
-    this.#watched.set(copy, { stop: () => this.#isLast(key, copy) && this.#worker.postMessage({ key, copy: null }), key });
+    const stop = () => this.#isLast(key, copy) && this.#worker?.postMessage({ key, copy: null });
+    this.#watched.set(copy, { stop, key, receiver, kind, element });
   }
 
   #isLast(key, copy) {
@@ -100,7 +119,8 @@ export class FrameTap extends Emitter {
 /**
  * The worker, also where the library comes from another origin than the page: a page may only start workers of its own,
  * so a line of its own imports ours. null where the page's policy forbids that (`worker-src blob:`); copies are then
- * told apart without looking into their frames.
+ * told apart without looking into their frames. A policy may also let it start and then refuse what it imports: that, too,
+ * comes as `onerror`.
  */
 function openWorker(url) {
   const options = { type: "module", name: "sluice-frames" };

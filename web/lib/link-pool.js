@@ -14,6 +14,7 @@ import { MediaLink } from "./media-link.js";
 const PASSED_ON = [
   "entered",
   "connected",
+  "media",
   "flowing",
   "consumers",
   "track",
@@ -23,6 +24,7 @@ const PASSED_ON = [
   "refused",
   "publish-lost",
   "away",
+  "silent",
   "unsubscribed",
 ];
 
@@ -42,17 +44,24 @@ export class LinkPool extends Emitter {
    * @param {(sfu: string) => string | null} options.requestAccess asks the router; the id of the request, or null when
    *   there is no router just now
    * @param {() => number} options.rng
+   * @param {() => RTCConfiguration} [options.ice]
    */
-  constructor({ requestAccess, rng, makeLink = (options) => new MediaLink(options) }) {
+  constructor({ requestAccess, rng, ice, makeLink = (options) => new MediaLink(options) }) {
     super();
     this.requestAccess = requestAccess;
     this.rng = rng;
+    this.ice = ice;
     this.makeLink = makeLink;
   }
 
   /** The SFUs with a link, each once. */
   sfus() {
     return [...new Set([...this.#links.keys()].map(sfuOf))];
+  }
+
+  /** The media connections of each link: {sfu, publishes, subscribes, where}; see media-link.js. */
+  media() {
+    return [...this.#links.values()].map(({ key, link }) => ({ sfu: sfuOf(key), ...link.media }));
   }
 
   /** Open a link to publish over, or make a visit that is open already one. */
@@ -152,6 +161,10 @@ export class LinkPool extends Emitter {
     }
   }
 
+  networkChanged() {
+    for (const { link } of this.#links.values()) link.networkChanged();
+  }
+
   close() {
     for (const { timer } of this.#visits.values()) clearTimeout(timer);
     this.#visits.clear();
@@ -160,7 +173,7 @@ export class LinkPool extends Emitter {
   }
 
   #open({ sfu, address, token, number }) {
-    const link = this.makeLink({ sfu, address, token, rng: this.rng });
+    const link = this.makeLink({ sfu, address, token, ice: this.ice, rng: this.rng });
     const entry = { key: sfu, link, number };
     this.#links.set(sfu, entry);
     for (const name of PASSED_ON) link.on(name, (detail) => this.emit(name, { ...about(entry), ...detail }));

@@ -10,10 +10,16 @@ export class CarryingLink {
   entered = false; // the SFU has let us in
   connected = false; // the publish connection is up: media can reach the SFU, whether or not we send any
   flowing = new Set(); // publications whose first packets the SFU has confirmed
+  owes = null; // {left, startedAt}: that it recovered the player, to be told once its media gets through
   watched = new Map(); // publication -> subscribers there; SFUs tell every change, so silence means none
 
   constructor(number, sfu, generation) {
     Object.assign(this, { number, sfu, generation });
+  }
+
+  /** Media can get through to its SFU, or does. */
+  get hasMedia() {
+    return this.connected || this.flowing.size > 0;
   }
 
   /** None of its publications has a subscriber there. */
@@ -61,9 +67,12 @@ export class CarryingLinks {
     return old;
   }
 
-  /** It has no subscriber left (or can't tell any more), and all that flowed there flows at home. */
+  /**
+   * It has no subscriber left, and all that flowed there flows at home. That a router has lost the SFU, or we its
+   * websocket, makes no difference: those who hear us there may have lost their routers, and can't follow yet.
+   */
   mayGo({ link }) {
     const carried = this.home?.flowing ?? new Set();
-    return (link.lost || link.isUnheard) && [...link.flowing].every((publication) => carried.has(publication));
+    return link.isUnheard && [...link.flowing].every((publication) => carried.has(publication));
   }
 }

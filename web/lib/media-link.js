@@ -3,17 +3,21 @@
  *
  * What is asked for before the SFU has let us in is sent right behind `enter`, which saves a round trip. A websocket
  * that breaks says nothing about the media: while a peer connection lives, the link enters again with full jitter and
- * closes none; what was being negotiated is said again. Without media it is tried once more, at once.
+ * closes none; what was being negotiated is said again. Without media it is tried once more, at once. A peer connection
+ * that falls silent restarts ICE: on another network it goes on as it was.
  *
  * Events:  "entered" {}                  the SFU let us in, or replaced our grants
- *          "connected" {}                the publish connection is up, whether or not packets flow
+ *          "connected" {}                the publish connection is up, whether or not packets flow; with nothing to publish
+ *                                        here, the subscribe connection
  *          "flowing" {publication, generation}
  *          "consumers" {publication, count}
  *          "track" / "track-gone"        see subscriber.js
  *          "ended" {publication}         a publication is no longer on this SFU
  *          "please-move" {withinMs, incarnation, revision}
+ *          "media" {}                    the state of one of the connections has changed; see `media`
  *          "publish-lost" {reason}       the publish connection broke; what is subscribed goes on
  *          "unsubscribed" {}             the subscribe connection broke and is opened again; its tracks are gone
+ *          "silent" {}                   a media connection has fallen silent, and restarts ICE
  *          "away" {reason}               the websocket is away for long: look for another SFU while the media goes on
  *          "needs-access" {}             the SFU wants a fresh token: see `renew`
  *          "refused" {code, message, publication}   something was refused, of one publication when it is named; the link lives
@@ -22,12 +26,18 @@
 
 import { Emitter } from "./emitter.js";
 import { Backoff } from "./jitter.js";
-import { Close, read, REFUSALS, write } from "./protocol.js";
+import { placesOf } from "./media-watch.js";
+import { CHECK_MS, Close, read, REFUSALS, write } from "./protocol.js";
 import { Publisher } from "./publisher.js";
 import { Subscriber } from "./subscriber.js";
 
-/** A media connection that has heard nothing for this long after it became "disconnected" is dead [ms]. */
+/** A media connection that has heard nothing for this long after it became "disconnected" is dead [ms]; twice as
+ * long while the websocket is away, on which the SFU must hear of the restart of ICE. */
 export const SILENCE_MS = 4000;
+/** So often ICE is restarted in that time. */
+const RESTARTS = 3;
+/** An SFU whose websocket could not be opened so often is not waited for any longer than that. */
+const MAX_RETURNS = 3;
 /** Keeps proxies from closing an idle websocket, and finds one that is dead [ms]. */
 export const PING_MS = 5000;
 /** A websocket that was opened again and is not let in by then is given up: TCP and TLS fit [ms]. */
@@ -58,12 +68,22 @@ export class MediaLink extends Emitter {
   #publisher = null;
   #subscriber = null;
   #unanswered = 0;
+  #failedReturns = 0; // tries to enter again since the SFU has let us in
   #refusal = "";
 
-  /** @param {{sfu: string, address: string, token: string, rng?: () => number, WebSocketClass?: typeof WebSocket}} options */
-  constructor({ sfu, address, token, rng = Math.random, WebSocketClass = globalThis.WebSocket }) {
+  /**
+   * @param {object} options
+   * @param {string} options.sfu
+   * @param {string} options.address
+   * @param {string} options.token
+   * @param {() => RTCConfiguration} [options.ice] the servers of the time at which a connection is made, and the policy
+   * @param {() => number} [options.rng]
+   * @param {typeof WebSocket} [options.WebSocketClass]
+   */
+  constructor({ sfu, address, token, ice = () => ({}), rng = Math.random, WebSocketClass = globalThis.WebSocket }) {
     super();
-    Object.assign(this, { sfu, address, token, WebSocketClass });
+    const connection = () => new RTCPeerConnection({ bundlePolicy: "max-bundle", ...ice() });
+    Object.assign(this, { sfu, address, token, connection, WebSocketClass });
     this.backoff = new Backoff({ rng });
     this.#connect();
   }
@@ -93,6 +113,7 @@ export class MediaLink extends Emitter {
     this.#socket = null;
     this.#mayReturn = false;
     this.#cancel("ping");
+    this.#cancel("check");
     this.#cancel("reenter");
     const isCut = CUTTING.has(code) || this.#refusal === "terminating" || !this.#wasInside;
     const livesOn = !isCut && this.#carriesMedia();
@@ -100,6 +121,7 @@ export class MediaLink extends Emitter {
       this.#lose(this.#reason(code));
       return;
     }
+    this.#failedReturns += wasLetIn ? 0 : 1;
     if (wasLetIn) this.#after("away", AWAY_MS, () => this.emit("away", { reason: "closed" }));
     if (code === Close.REFUSED) this.emit("away", { reason: this.#reason(code) });
     this.#refusal = "";
@@ -202,6 +224,18 @@ export class MediaLink extends Emitter {
     this.#subscriber?.close();
   }
 
+  /** Has the SFU let us in, the states of both connections (null for one that there is not), where their media goes. */
+  get media() {
+    const [publish, subscribe] = [this.#publisher?.pc, this.#subscriber?.pc];
+    const said = (publish ?? subscribe)?.remoteDescription ?? subscribe?.remoteDescription;
+    return {
+      isInside: this.#mayReturn,
+      publishes: publish?.connectionState ?? null,
+      subscribes: subscribe?.connectionState ?? null,
+      where: placesOf(said?.sdp),
+    };
+  }
+
   /** @returns {Promise<RTCStatsReport[]>} of both connections */
   async stats() {
     const connections = [this.#publisher?.pc, this.#subscriber?.pc].filter(Boolean);
@@ -210,29 +244,62 @@ export class MediaLink extends Emitter {
 
   #publishing() {
     if (!this.#publisher) {
-      this.#publisher = new Publisher({ send: (type, fields) => this.#send(type, fields) });
+      this.#publisher = new Publisher({ send: (type, fields) => this.#send(type, fields), connection: this.connection });
       const lost = (reason) => this.#publishingLost(reason);
-      this.#watch(this.#publisher.pc, "publishing", lost, () => this.emit("connected", {}));
+      const restart = () => this.#publisher?.restart().catch((error) => lost(`restart: ${error.message}`));
+      this.#watch(this.#publisher.pc, "publishing", { lost, restart, connected: () => this.emit("connected", {}) });
     }
     return this.#publisher;
   }
 
   #subscribing() {
     if (!this.#subscriber) {
-      this.#subscriber = new Subscriber({ send: (type, fields) => this.#send(type, fields) });
+      this.#subscriber = new Subscriber({ send: (type, fields) => this.#send(type, fields), connection: this.connection });
       for (const name of ["track", "track-gone"]) this.#subscriber.on(name, (detail) => this.emit(name, detail));
-      this.#watch(this.#subscriber.pc, "subscribing", (reason) => this.#lose(reason));
+      const restart = () => this.isAway || this.#send("restart-ice"); // once let in again, we say so anyway
+      const connected = () => this.#publisher || this.emit("connected", {});
+      this.#watch(this.#subscriber.pc, "subscribing", { lost: (reason) => this.#subscribingLost(reason), restart, connected });
     }
     return this.#subscriber;
   }
 
-  #watch(pc, what, lost, connected = () => {}) {
+  #watch(pc, what, { lost, restart, connected = () => {} }) {
+    const revive = (tries, whileAway) => {
+      if (tries === 0) {
+        lost("ice-silent");
+        return;
+      }
+      restart(); // more than once: a device that changes its network has no address for a moment
+      this.#after(what, SILENCE_MS / RESTARTS, () => {
+        const isComing = this.isAway && this.#failedReturns < MAX_RETURNS;
+        if (isComing && whileAway > 0) revive(tries, whileAway - 1);
+        else revive(tries - 1, whileAway);
+      });
+    };
     pc.onconnectionstatechange = () => {
       this.#cancel(what);
       if (pc.connectionState === "connected") connected();
-      if (pc.connectionState === "failed") lost(`${what} failed`);
-      if (pc.connectionState === "disconnected") this.#after(what, SILENCE_MS, () => lost(`${what} fell silent`));
+      if (pc.connectionState === "failed") lost("ice-timeout");
+      this.emit("media", {});
+      if (pc.connectionState !== "disconnected") return;
+      revive(RESTARTS, RESTARTS);
+      this.#check();
+      this.emit("silent", {});
     };
+  }
+
+  /** The network is another one, says the browser: do not wait for connections to notice. */
+  networkChanged() {
+    if (this.#over || !this.#wasInside) return;
+    if (this.#socket) this.#giveUp(this.#socket);
+    this.#publisher?.restart().catch((error) => this.#publishingLost(`restart: ${error.message}`));
+    if (this.#subscriber) this.#send("restart-ice");
+  }
+
+  /** What is published goes on while it gets through, and no other SFU has what we want from here: ask for ways again. */
+  #subscribingLost(reason) {
+    if (this.#publisher?.pc.connectionState === "connected") this.#send("restart-ice");
+    else this.#lose(reason);
   }
 
   #publishingLost(reason) {
@@ -262,6 +329,14 @@ export class MediaLink extends Emitter {
     this.#after("ping", PING_MS, () => this.#ping());
   }
 
+  #check() {
+    const socket = this.#socket;
+    if (!this.#mayReturn) return;
+    this.#unanswered++;
+    this.#send("ping", { n: 0 });
+    this.#after("check", CHECK_MS, () => socket === this.#socket && this.#unanswered > 0 && this.#giveUp(socket));
+  }
+
   #receive(data) {
     let message;
     try {
@@ -276,7 +351,9 @@ export class MediaLink extends Emitter {
 
   #handlers = {
     entered: ({ reentry }) => {
+      if (this.#wasInside && this.#subscriber?.pc.connectionState === "disconnected") this.#send("restart-ice");
       this.#mayReturn = this.#wasInside = true;
+      this.#failedReturns = 0;
       this.#reentry = reentry || this.#reentry;
       this.#cancel("away");
       this.#cancel("reenter");

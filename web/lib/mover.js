@@ -28,8 +28,10 @@ import { fullJitter } from "./jitter.js";
 import { CarryingLink, CarryingLinks } from "./links.js";
 import {
   ENTER_TIMEOUT_MS,
+  EXCLUDING,
   FLOW_TIMEOUT_MS,
   MAX_RETRY_AFTER_MS,
+  NO_MEDIA,
   Phase,
   REQUEST_TIMEOUT_MS,
   REST_TIMEOUT_MS,
@@ -47,6 +49,7 @@ export class Mover {
   #online = false;
   #request = "";
   #publications = new Map(); // id -> {kind, source}
+  #fruitless = 0; // homes in a row that were lost before any media got through
   #number = 0; // the highest link number given out; it only grows, so it serves as the generation, too
   #decision = null; // {sfu, move, reason, by}, about the home while that is cordoned
   #steps = []; // of the move under way, or of the last one: {step, reason, atMs}
@@ -250,11 +253,12 @@ export class Mover {
     for (const id of this.#publications.keys()) if (link.flowing.has(id)) this.#announce(link, id);
   }
 
-  /** What does not flow at home, for it sends nothing, is not waited for. */
+  /** What does not flow at home, for it sends nothing, is not waited for; that media can get through is. */
   #switchIfAllFlow() {
     const { home, target } = this.#links;
     const awaited = home ? [...home.flowing] : [...this.#publications.keys()];
-    if (target.entered && awaited.every((publication) => target.flowing.has(publication))) this.#switch();
+    if (!target.entered || (this.#publications.size && !target.hasMedia)) return;
+    if (awaited.every((publication) => target.flowing.has(publication))) this.#switch();
   }
 
   /** The target's time is over: what flows there is enough, and so is a connection when no home is left. */
@@ -283,8 +287,19 @@ export class Mover {
     this.#step("switched");
     this.#wish = this.#decision = null;
     this.#phase = Phase.SETTLED;
-    if (!old && cause !== "join") this.#do("recovered", { sfu: home.sfu, left, tookMs: this.#now - startedAt });
+    if (!old && cause !== "join") home.owes = { left, startedAt };
+    if (home.hasMedia || !this.#fruitless) this.#mediaIsBack();
     this.#releaseIdle();
+  }
+
+  /** Nothing counts as recovered while SFU after SFU lets us in and no media gets through. */
+  #mediaIsBack() {
+    const { home } = this.#links;
+    if (home.hasMedia) this.#fruitless = 0;
+    if (!home.owes) return;
+    const { left, startedAt } = home.owes;
+    home.owes = null;
+    this.#do("recovered", { sfu: home.sfu, left, tookMs: this.#now - startedAt });
   }
 
   #releaseIdle() {
@@ -303,13 +318,15 @@ export class Mover {
 
   #lose(link, reason, { cut }) {
     const old = this.#links.old(link);
+    if (old && !cut) return; // it is heard on, and goes when it is heard no more
     if (old) this.#release(old);
     else if (link === this.#links.target) this.#failTarget(reason);
     else this.#loseHome(link, reason, { cut });
   }
 
   #loseHome(home, reason, { cut }) {
-    if (reason === "terminating") this.#heard.exclude(home.sfu, this.#now); // the router may not know yet
+    if (EXCLUDING.includes(reason)) this.#heard.exclude(home.sfu, this.#now);
+    this.#fruitless = NO_MEDIA.includes(reason) && !home.hasMedia ? this.#fruitless + 1 : 0;
     if (cut) {
       this.#links.home = null;
       this.#decision = null;
@@ -321,7 +338,10 @@ export class Mover {
     Object.assign(this.#wish, { cause: "lost", left: home.sfu });
     // Only a first request that still waits is brought forward.
     const isFirst = this.#phase === Phase.WAITING && !this.#wish.attempts;
-    if (this.#phase === Phase.SETTLED || isFirst) this.#askAt(this.#now);
+    if (this.#phase !== Phase.SETTLED && !isFirst) return;
+    this.#wish.attempts = Math.max(0, this.#fruitless - 1);
+    if (this.#fruitless) this.#retry();
+    else this.#askAt(this.#now);
   }
 
   #step(step, reason = "") {
@@ -433,10 +453,14 @@ export class Mover {
       this.#switchIfAllFlow();
     },
 
-    /** The publish connection of {link} is up, whether or not packets flow. */
+    /** The publish connection of {link} is up, whether or not packets flow; with nothing to publish, the other one. */
     connected: ({ link }) => {
+      const { home, target } = this.#links;
       const found = this.#links.numbered(link);
-      if (found) found.connected = true;
+      if (!found) return;
+      found.connected = true;
+      if (found === home) this.#mediaIsBack();
+      else if (found === target && home) this.#switchIfAllFlow();
     },
 
     /** {publication} of {generation} has begun to flow over {link}. */
@@ -448,6 +472,7 @@ export class Mover {
       link.entered = true;
       if (link === this.#links.home) {
         this.#announce(link, publication);
+        this.#mediaIsBack();
         this.#releaseIdle();
       } else if (link === this.#links.target) {
         this.#step(`${known.kind} flows`);

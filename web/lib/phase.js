@@ -27,3 +27,8 @@ export const MAX_RETRY_AFTER_MS = 60_000;
 
 /** Causes that vanish when the cordon is taken back, and before which the rule is asked again. */
 export const UNFORCED = Object.freeze(["cordoned", "asked"]);
+
+/** Words for the end of a link whose media died, while its websocket may be well. */
+export const NO_MEDIA = Object.freeze(["ice-timeout", "dtls-timeout", "ice-silent"]);
+/** A home that ended so is not asked for again for a while: its media is gone, or it ends and the router may not know. */
+export const EXCLUDING = Object.freeze(["terminating", ...NO_MEDIA]);

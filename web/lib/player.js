@@ -18,18 +18,29 @@
  *          "switched" {publication, player, kind, from, to, cut, gapMs, overlapMs}   another player's copy was switched;
  *                                  `cut` when the old one had ended before, else both delivered for about `overlapMs`
  *          "trouble" {code, message, publication}                      for people; the player overcomes it, save codec-refused
+ *          "device-lost" {publication, kind, source, label}            its device is gone, and it is silent; then one of:
+ *          "device-replaced" {publication, kind, source, label}        the track of another device has taken its place
+ *          "device-missing" {publication, kind, source}                there is none: the publication has ended. Later perhaps
+ *          "device-back" {publication, was, kind, source, label}       there is one again, in a new publication
+ *          "device-muted" {publication, kind, source, label, muted}    the device or the system silences it, or no longer
+ *          "no-media" {missing, forMs, tried: [{sfu, where, reason}]}   `missing` (`send`, `receive`) does not get through
+ *          "media" {}               what was missing gets through again
  *          "over"  {code, advice}   the session has ended and will not come back
  */
 
+import { Devices } from "./devices.js";
 import { Display } from "./display.js";
 import { Emitter } from "./emitter.js";
 import { LinkPool } from "./link-pool.js";
+import { MediaWatch, needsOf } from "./media-watch.js";
 import { Mover } from "./mover.js";
 import { presenceOf, randomId } from "./protocol.js";
 import { RouterConnection } from "./router-connection.js";
 import { deskRule } from "./rule.js";
 
 const MOVE = "move";
+/** How often it is looked whether media gets through [ms]. */
+const LOOK_MS = 1000;
 
 export class Player extends Emitter {
   #router;
@@ -41,10 +52,15 @@ export class Player extends Emitter {
   #players = new Map();
   #session = null; // the last `welcome`
   #connection = { status: "idle", url: null, retryInMs: null, detail: "" };
+  #devices = new Devices();
+  #media = new MediaWatch();
+  #undecodable = new Set(); // publications that an SFU refused us, for we can't decode them
+  #looking = null;
   #timer = null;
   #told = false;
   #lastMove = null;
   #timings = {};
+  #iceServers = []; // the newest that the router gave; their credentials end
 
   /**
    * @param {object} options
@@ -52,14 +68,25 @@ export class Player extends Emitter {
    * @param {string | (() => Promise<string>)} options.token from the app
    * @param {(facts: import("./rule.js").Facts) => import("./rule.js").Decision} [options.rule] is it safe to move?
    * @param {object} [options.presence] `at_desk`, `in_ambient_meeting`, `in_conversation`
+   * @param {boolean} [options.relayOnly] send all media through the fleet's TURN servers, so that it sees no address of ours
    * @param {() => number} [options.rng]
    */
-  constructor({ routers, token, rule = deskRule, presence = {}, rng = Math.random, shuffle = true }) {
+  constructor({
+    routers,
+    token,
+    rule = deskRule,
+    presence = {},
+    relayOnly = false,
+    rng = Math.random,
+    shuffle = true,
+  }) {
     super();
     this.#mover = new Mover({ rng, newId: () => randomId(8), rule, presence });
     const facts = () => this.#resumeFacts();
     this.#router = new RouterConnection({ routers, token, facts, rng, shuffle });
-    this.#pool = new LinkPool({ requestAccess: (sfu) => this.#requestAccess(sfu), rng });
+    const iceTransportPolicy = relayOnly ? "relay" : "all";
+    const ice = () => ({ iceServers: this.#iceServers, iceTransportPolicy });
+    this.#pool = new LinkPool({ requestAccess: (sfu) => this.#requestAccess(sfu), rng, ice });
     this.#listen();
   }
 
@@ -67,6 +94,7 @@ export class Player extends Emitter {
   async join() {
     const over = this.#router.once("over").then(({ advice }) => Promise.reject(new Error(advice)));
     const welcome = this.#router.once("welcome");
+    this.#looking = setInterval(() => this.#look(), LOOK_MS);
     this.#router.connect();
     await Promise.race([welcome, over]);
     over.catch(() => {}); // later ends are told by the event
@@ -76,26 +104,25 @@ export class Player extends Emitter {
   /**
    * Publish a track; it stays published through every move.
    * @param {MediaStreamTrack} track
-   * @param {{source?: string, encodings?: RTCRtpEncodingParameters[]}} options
+   * @param {{source?: string, encodings?: RTCRtpEncodingParameters[], stereo?: boolean}} options `stereo`: sound with two
+   *   channels, as music has; a microphone with echo cancellation has one
+   * @param {() => Promise<MediaStreamTrack>} [options.renew] opens another device's track when this one's is gone. Without it
+   *   the publication ends with its track
    * @returns {string} the publication's id
    */
-  publish(track, { source = track.kind === "audio" ? "microphone" : "camera", encodings } = {}) {
+  publish(track, { source = track.kind === "audio" ? "microphone" : "camera", encodings, stereo = false, renew } = {}) {
     if (this.#session && !this.#session.can_publish) throw new Error("this token does not allow to publish");
     const publication = randomId();
-    this.#sources.set(publication, { publication, kind: track.kind, source, track, encodings });
-    this.#unpublishAtEnd(publication, track);
+    const known = { publication, kind: track.kind, source, track, encodings, stereo, renew };
+    this.#sources.set(publication, known);
+    this.#devices.watch(known);
     this.#move({ type: "add-publication", publication, kind: track.kind, source });
     return publication;
   }
 
-  #unpublishAtEnd(publication, track) {
-    track.addEventListener("ended", () => {
-      if (this.#sources.get(publication)?.track === track) this.unpublish(publication); // it may have been replaced
-    });
-  }
-
   unpublish(publication) {
     if (!this.#sources.delete(publication)) return;
+    this.#devices.forget(publication);
     if (this.#announced.delete(publication)) this.#router.send("unpublish", { publication });
     this.#move({ type: "remove-publication", publication });
   }
@@ -105,7 +132,7 @@ export class Player extends Emitter {
     const source = this.#sources.get(publication);
     if (!source) throw new Error(`there is no publication ${publication}`);
     source.track = track;
-    this.#unpublishAtEnd(publication, track);
+    this.#devices.watch({ ...source });
     await this.#pool.replaceTrack(publication, track);
   }
 
@@ -142,9 +169,15 @@ export class Player extends Emitter {
     this.#router.retryNow();
   }
 
+  /** The device is on another network: do not wait for websockets and media to notice. What flows goes on. */
+  networkChanged() {
+    this.#router.check();
+    this.#pool.networkChanged();
+  }
+
   /** End everything. */
   close() {
-    clearTimeout(this.#timer);
+    this.#stopLooking();
     this.#router.close();
     this.#pool.close();
     this.#display.close();
@@ -166,6 +199,7 @@ export class Player extends Emitter {
       move: { ...move, retryInMs: inMs(retryAt) },
       cordon: cordon && { ...cordon, asksInMs: inMs(cordon.asksAt), endsInMs: inMs(cordon.endsAt) },
       links: this.#pool.sfus(),
+      media: this.#media.state(now),
       players: [...this.#players.values()],
       publications: this.#display.list(),
       published: [...this.#announced.values()],
@@ -201,18 +235,28 @@ export class Player extends Emitter {
     for (const type of ["entered", "connected", "flowing", "consumers", "please-move"]) {
       this.#pool.on(type, (detail) => this.#move({ ...detail, type }));
     }
+    this.#pool.on("media", () => this.#look());
     this.#pool.on("track", (detail) => this.#display.trackArrived(detail));
     this.#pool.on("track-gone", (detail) => this.#display.trackGone(detail));
     this.#pool.on("ended", (detail) => this.#display.ended(detail));
     this.#pool.on("refused", (detail) => this.#refusedBySfu(detail));
-    this.#pool.on("publish-lost", ({ link, reason }) => this.#move({ type: "link-lost", link, reason }));
+    this.#pool.on("publish-lost", ({ sfu, link, reason }) => {
+      this.#media.tried({ sfu, reason });
+      this.#move({ type: "link-lost", link, reason });
+    });
     this.#pool.on("away", ({ link, reason }) => this.#move({ type: "link-lost", link, reason, cut: false }));
+    this.#pool.on("silent", () => this.#router.check());
     this.#pool.on("unsubscribed", ({ key }) => this.#display.lost(key));
-    this.#pool.on("lost", ({ key, link, reason }) => {
+    this.#pool.on("lost", ({ sfu, key, link, reason }) => {
+      this.#media.tried({ sfu, reason });
       this.#display.lost(key);
       this.#move({ type: "link-lost", link, reason });
     });
+    this.#devices.on("lost", (detail) => this.emit("device-lost", detail));
+    this.#devices.on("muted", (detail) => this.emit("device-muted", detail));
+    for (const name of ["replace", "end", "back"]) this.#devices.on(name, (detail) => this.#fromDevices[name](detail));
     this.#display.on("changed", () => this.#reconcile());
+    this.#display.on("ended", ({ publication }) => this.#undecodable.delete(publication));
     for (const name of ["copy", "track", "ended", "switched"]) {
       this.#display.on(name, (detail) => this.emit(name, detail));
     }
@@ -227,8 +271,9 @@ export class Player extends Emitter {
     this.#move(message.resumed ? { type: "router-back" } : { type: "joined", assigned: message.assignment !== null });
     for (const notice of message.cordoned) this.#fromRouter["cordoned-sfu"](notice);
     // The assignment first: the link to the home serves for subscribing too, and no visit is asked for.
-    if (message.assignment) this.#move({ ...message.assignment, request: "", type: "assigned" });
+    if (message.assignment) this.#fromRouter["assigned-sfu"]({ ...message.assignment, request: "" });
     if (message.can_subscribe) this.#display.snapshot(message.snapshot.publications);
+    if (this.#media.missing.length) this.#tellMedia();
     this.#changed();
   }
 
@@ -239,8 +284,12 @@ export class Player extends Emitter {
   }
 
   #fromRouter = {
-    "assigned-sfu": (message) => this.#move({ ...message, type: "assigned" }),
+    "assigned-sfu": (message) => {
+      this.#iceServers = message.ice_servers ?? [];
+      this.#move({ ...message, type: "assigned" });
+    },
     "sfu-access": (message) => {
+      this.#iceServers = message.ice_servers ?? [];
       this.#pool.granted(message);
       this.#reconcile();
     },
@@ -262,7 +311,8 @@ export class Player extends Emitter {
     "uncordoned-sfu": (message) => this.#move({ ...message, type: "uncordoned" }),
     "sfu-gone": ({ sfu, reason }) => {
       this.#move({ type: "sfu-gone", sfu, reason });
-      this.#pool.drop(sfu, reason || "gone");
+      // What a router has lost may live on for us; its own connections tell when their media ends.
+      if (reason !== "lost") this.#pool.drop(sfu, reason || "gone");
     },
     error: ({ code, message, request, retry_after_s }) => {
       if (request && this.#pool.refused(request)) return;
@@ -272,7 +322,27 @@ export class Player extends Emitter {
     },
   };
 
+  #fromDevices = {
+    replace: ({ publication, track }) => {
+      const { kind, source } = this.#sources.get(publication);
+      this.replaceTrack(publication, track).catch((error) => console.warn("sluice: the track was not replaced", error));
+      this.emit("device-replaced", { publication, kind, source, label: track.label ?? "" });
+    },
+    end: ({ publication }) => {
+      const { kind, source, renew } = this.#sources.get(publication);
+      this.unpublish(publication);
+      if (renew) this.emit("device-missing", { publication, kind, source });
+    },
+    back: ({ item, track }) => {
+      if (this.#session && !this.#session.can_publish) return track.stop();
+      const { publication: was, kind, source } = item;
+      const publication = this.publish(track, item);
+      this.emit("device-back", { publication, was, kind, source, label: track.label ?? "" });
+    },
+  };
+
   #refusedBySfu({ sfu, link, code, message, publication = "" }) {
+    if (code === "codec-refused" && publication) this.#undecodable.add(publication);
     this.emit("trouble", { code, message: message || `${sfu} refused: ${code}`, publication });
     // A publication that we can't decode here, we can decode nowhere: no reason to stay away from this SFU.
     if (!publication && this.#mover.isTarget(link)) this.#move({ type: "link-lost", link, reason: code });
@@ -280,8 +350,14 @@ export class Player extends Emitter {
 
   #end(detail) {
     this.#pool.close();
-    clearTimeout(this.#timer);
+    this.#stopLooking();
     this.emit("over", detail);
+  }
+
+  #stopLooking() {
+    this.#devices.close();
+    clearTimeout(this.#timer);
+    clearInterval(this.#looking);
   }
 
   // --- moving ---
@@ -319,7 +395,10 @@ export class Player extends Emitter {
       if (effect.leave) this.#display.openWindow(MOVE);
       this.emit("move-began", effect);
     },
-    "move-failed": (effect) => this.emit("move-failed", effect),
+    "move-failed": (effect) => {
+      if (effect.sfu) this.#media.tried(effect);
+      this.emit("move-failed", effect);
+    },
     "move-cancelled": (effect) => {
       this.#display.closeWindow(MOVE);
       this.emit("move-cancelled", effect);
@@ -335,6 +414,26 @@ export class Player extends Emitter {
   #moved(effect) {
     this.#lastMove = { ...effect, ...this.#display.closeWindow(MOVE), steps: this.#mover.state().steps };
     return this.#lastMove;
+  }
+
+  // --- does media get through? ---
+
+  #look() {
+    if (!this.#session) return;
+    const links = this.#pool.media();
+    const sends = this.#sources.size > 0 && this.#session.can_publish;
+    const shown = this.#display.list().filter(({ publication }) => !this.#undecodable.has(publication));
+    const needs = needsOf({ sends, shown, links });
+    if (needs.unmet.size) for (const { sfu, where } of links) if (where) this.#media.tried({ sfu, where });
+    if (this.#media.look(needs, { now: performance.now() })) this.#tellMedia();
+    this.#changed();
+  }
+
+  #tellMedia() {
+    const { missing, forMs, tried } = this.#media.state(performance.now());
+    this.#router.send("media-state", { missing });
+    if (missing.length) this.emit("no-media", { missing, forMs, tried });
+    else this.emit("media", {});
   }
 
   // --- keeping it all together ---

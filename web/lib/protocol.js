@@ -4,6 +4,9 @@
  * Fields that have their default are left out on the wire, so every message read here gets its defaults back.
  */
 
+/** When media falls silent, a websocket that does not answer a ping within this time is taken for dead as well [ms]. */
+export const CHECK_MS = 1500;
+
 /** Why a websocket was closed. */
 export const Close = Object.freeze({
   REPLACED: 4001,
@@ -42,7 +45,7 @@ export const CLOSE_ADVICE = Object.freeze({
 });
 
 const PRESENCE = { at_desk: true, in_ambient_meeting: false, in_conversation: false };
-const PLAYER = { name: "", sfu: "", stay: null, router: "", epoch: 0 };
+const PLAYER = { name: "", sfu: "", stay: null, router: "", epoch: 0, lost: false };
 const PUBLICATION = { source: "", sfu: "", generation: 1 };
 const NOTICE = { incarnation: 0, revision: 0, reason: "", asks_in_s: null, ends_in_s: null };
 const ASSIGNMENT = { incarnation: 0, revision: 0, request: "" };

@@ -2,8 +2,11 @@
  * The publish connection to one SFU: the player offers. VP8 and Opus are preferred; candidates are not exchanged,
  * because the SFU is ICE-lite and finds us by our first check.
  *
- * @typedef {{publication: string, kind: string, track: MediaStreamTrack, encodings?: RTCRtpEncodingParameters[]}} Source
+ * @typedef {{publication: string, kind: string, track: MediaStreamTrack, encodings?: RTCRtpEncodingParameters[],
+ *   stereo?: boolean}} Source
  */
+
+import { withStereo } from "./stereo.js";
 
 /** Enough for 640x360 at 30 frames a second [bit/s]. */
 export const VIDEO_MAX_BPS = 800_000;
@@ -15,11 +18,12 @@ export class Publisher {
   #inFlight = null; // {offer, resolve} until the offer is answered
   #running = null;
   #wanted = null;
+  #last = null; // {sources, generation} of the newest offer
 
   /**
-   * @param {{send: (type: string, fields: object) => void, connection?: () => RTCPeerConnection}} options
+   * @param {{send: (type: string, fields: object) => void, connection: () => RTCPeerConnection}} options
    */
-  constructor({ send, connection = () => new RTCPeerConnection({ bundlePolicy: "max-bundle" }) }) {
+  constructor({ send, connection }) {
     this.send = send;
     this.pc = connection();
   }
@@ -35,18 +39,43 @@ export class Publisher {
     await this.#running;
   }
 
+  /** Look for ways to the SFU again: our network has changed. The connection goes on, and what it sends with it. */
+  async restart() {
+    if (!this.#last) return; // the first offer is still to come
+    this.pc.restartIce();
+    const { sources, generation } = this.#wanted ?? this.#last;
+    await this.set(sources, generation);
+  }
+
   /** Encoders and an offer take a while to make: do it while the websocket is still opening. */
   async prepare(sources) {
     this.#apply(sources);
-    await this.pc.setLocalDescription();
+    await this.#describe(sources);
+  }
+
+  /** A browser offers one channel of sound unless its description says otherwise. */
+  async #describe(sources) {
+    const ones = sources.filter(({ stereo }) => stereo).map(({ publication }) => this.#transceivers.get(publication));
+    if (!ones.length) {
+      await this.pc.setLocalDescription();
+      return;
+    }
+    const { sdp } = await this.pc.createOffer();
+    try {
+      const names = new Set(ones.map(({ mid, sender }) => mid ?? sender.track.id));
+      await this.pc.setLocalDescription({ type: "offer", sdp: withStereo(sdp, names) });
+    } catch (error) {
+      console.warn("sluice: this browser offers no stereo", error);
+      await this.pc.setLocalDescription();
+    }
   }
 
   async #negotiate() {
     while (this.#wanted) {
-      const { sources, generation } = this.#wanted;
+      const { sources, generation } = (this.#last = this.#wanted);
       this.#wanted = null;
       this.#apply(sources);
-      await this.pc.setLocalDescription();
+      await this.#describe(sources);
       const tracks = sources.map(({ publication, kind }) => {
         return { mid: this.#transceivers.get(publication).mid, publication, kind, generation };
       });

@@ -11,7 +11,7 @@
 
 import { Emitter } from "./emitter.js";
 import { Backoff, shuffled } from "./jitter.js";
-import { Close, CLOSE_ADVICE, read, write } from "./protocol.js";
+import { CHECK_MS, Close, CLOSE_ADVICE, read, write } from "./protocol.js";
 
 /** From the first try to connect to `welcome` [ms]. */
 export const WELCOME_TIMEOUT_MS = 5000;
@@ -74,6 +74,17 @@ export class RouterConnection extends Emitter {
     this.#cancel(this.#retryTimer);
     this.#retryTimer = null;
     this.#attempt();
+  }
+
+  /** Media fell silent or the network changed: without an answer to this the router is looked for elsewhere. */
+  check() {
+    const socket = this.#socket;
+    if (!this.send("ping", { n: 0 })) {
+      this.retryNow();
+      return;
+    }
+    this.#unanswered++;
+    this.#after(CHECK_MS, () => this.#unanswered > 0 && this.#lost(socket, 0, "no answer"));
   }
 
   /** End the session for good. */

@@ -13,8 +13,8 @@ export class Subscriber extends Emitter {
   #carried = new Map(); // mid -> {publication, generation}; a new generation on the same m-line is another stream
   #chain = Promise.resolve();
 
-  /** @param {{send: (type: string, fields: object) => void, connection?: () => RTCPeerConnection}} options */
-  constructor({ send, connection = () => new RTCPeerConnection({ bundlePolicy: "max-bundle" }) }) {
+  /** @param {{send: (type: string, fields: object) => void, connection: () => RTCPeerConnection}} options */
+  constructor({ send, connection }) {
     super();
     this.send = send;
     this.pc = connection();

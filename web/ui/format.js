@@ -24,6 +24,18 @@ export function amount(value, unit = "", digits = 0) {
   return value === null || value === undefined ? "–" : `${value.toFixed(digits)}${unit}`;
 }
 
+const TURNING = /[\u202a-\u202e\u2066-\u2069]/g; // characters that turn the direction of writing for what follows
+const RIGHT_TO_LEFT = /[\u0590-\u08ff\u200f\ufb1d-\ufdff\ufe70-\ufeff\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u;
+
+/**
+ * Text from others within a sentence: where it is written from right to left it is isolated (first strong isolate, pop),
+ * and it turns nothing around but itself.
+ */
+export function isolated(text) {
+  const plain = String(text).replaceAll(TURNING, "");
+  return plain.length < String(text).length || RIGHT_TO_LEFT.test(plain) ? `\u2068${plain}\u2069` : plain;
+}
+
 /** A hue for an id, the same on every page; SFUs named by number get hues far apart. */
 export function hueOf(id) {
   const number = Number(/(\d+)$/.exec(id)?.[1] ?? NaN);

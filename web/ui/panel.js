@@ -1,7 +1,8 @@
 /** What the page says about our own connection: the notice, the move step by step, gaps, presence, trouble. */
 
-import { badge, countdown, make, milliseconds, seconds } from "./format.js";
-import { reasonText } from "./words.js";
+import { badge, countdown, isolated, make, milliseconds, seconds } from "./format.js";
+import { decide, deskRule, RuleBox } from "../lib/rule.js";
+import { noMediaText, reasonText } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
 const CONNECTION = {
@@ -21,14 +22,44 @@ export function renderPanel(state) {
   for (const input of document.querySelectorAll("[data-presence]")) {
     input.checked = state.presence[input.dataset.presence];
   }
+  setText($("presence-means"), presenceText(state.presence));
   $("sound").hidden = !state.soundBlocked;
 }
 
-function renderConnection({ connection, router, move, links, cordon, room }) {
+/** What the page's rule makes of these boxes, in the words that it would give. */
+export function presenceText(presence) {
+  const facts = { sfu: "", asksInS: null, endsInS: null, presence };
+  const { move, reason } = decide({ asked: false, choice: null, box: new RuleBox(deskRule), facts });
+  const why = reasonText(reason);
+  return move ? `So you would move at once: ${why}.` : `So you would stay until the SFU asks: ${why}.`;
+}
+
+/** The switches for what is sent; one that there is nothing for is hidden. */
+export function renderSwitches(sending) {
+  for (const [kind, on, off] of [["audio", "Mute", "Unmute"], ["video", "Stop picture", "Start picture"]]) {
+    const button = $(`toggle-${kind}`);
+    button.hidden = !sending.has(kind);
+    setText(button, sending.isOn(kind) ? on : off);
+    button.dataset.off = String(!sending.isOn(kind));
+  }
+}
+
+/** The connection in two words, and their colour: no one is connected whose media does not get through. */
+export function connectionText({ connection, media, room }) {
   const [text, tone] = CONNECTION[connection.status];
   const isResuming = connection.status === "waiting" || (connection.status === "connecting" && room);
-  setText($("connection"), isResuming ? "Resuming… media goes on" : text);
+  if (connection.status !== "over" && media.missing.length) return ["No media", "bad"];
+  if (isResuming) return [media.isConnecting ? "Reconnecting…" : "Resuming… media goes on", "warn"];
+  return connection.status === "open" && media.isConnecting ? ["Connecting media…", "warn"] : [text, tone];
+}
+
+function renderConnection(state) {
+  const { connection, router, move, links, cordon, media } = state;
+  const [text, tone] = connectionText(state);
+  setText($("connection"), text);
   $("connection").dataset.tone = tone;
+  setText($("no-media"), connection.status === "over" ? "" : noMediaText(media));
+  $("no-media").hidden = !$("no-media").textContent;
   $("connection").title = connection.detail ?? "";
   setText($("router"), router || "–");
   const home = move.home ? [badge(move.home, { cordoned: cordon !== null })] : ["–"];
@@ -40,7 +71,7 @@ function renderNotice({ cordon, move }) {
   $("notice").hidden = !cordon;
   if (!cordon) return;
   const isMoving = ["asking", "opening"].includes(move.phase) || move.failures > 0;
-  setText($("notice-title"), move.asked ? `${cordon.sfu} asks you to move` : `${cordon.sfu} is being retired`);
+  setText($("notice-title"), move.asked ? `${isolated(cordon.sfu)} asks you to move` : cordonText(cordon));
   setText($("notice-text"), noticeText(move, isMoving));
   const when = [];
   if (!move.asked && cordon.asksInMs != null) when.push(`asks all its players to move in ${countdown(cordon.asksInMs)}`);
@@ -51,8 +82,14 @@ function renderNotice({ cordon, move }) {
   $("let-rule").hidden = move.asked || move.choice === null;
 }
 
+/** An SFU without a bound is held, which may end in nothing; one with a bound is on its way out. */
+export function cordonText({ sfu, asksInMs, endsInMs }) {
+  const isHeld = asksInMs == null && endsInMs == null;
+  return `${isolated(sfu)} ${isHeld ? "takes no new players for now" : "is being retired"}`;
+}
+
 function noticeText({ decision, asked, choice, target }, isMoving) {
-  if (isMoving) return `You are moving${target ? ` to ${target}` : ""}. Sound and picture go on meanwhile.`;
+  if (isMoving) return `You are moving${target ? ` to ${isolated(target)}` : ""}. Sound and picture go on meanwhile.`;
   if (asked) return "You will be moved in a moment. Sound and picture go on meanwhile.";
   if (choice === "stay") return "You chose to stay until it asks. Nothing is cut before that.";
   if (decision && !decision.move) return `You stay for now: ${reasonText(decision.reason)}.`;
@@ -94,7 +131,7 @@ export function decisionText({ decision, retryInMs, ...move }) {
 
 function phaseText({ phase, target, entered, failures }) {
   if (phase === "asking") return "asking the router for another SFU";
-  if (phase === "opening") return entered ? `publishing on both, waiting for media on ${target}` : `opening a link to ${target}`;
+  if (phase === "opening") return entered ? `publishing on both, waiting for media on ${isolated(target)}` : `opening a link to ${isolated(target)}`;
   return phase === "waiting" && failures ? "the last try failed; trying again" : null;
 }
 
@@ -110,8 +147,8 @@ function renderSwitch({ switches, players }) {
   $("switch").hidden = !last;
   if (!last) return;
   const who = players.find(({ player }) => player === last.player);
-  const whose = `${who?.name || who?.identity || "Another player"}’s ${last.kind}`;
-  setText($("switch-text"), `${whose}: ${last.from} → ${last.to}, longest gap ${milliseconds(last.gapMs)}.`);
+  const whose = `${isolated(who?.name || who?.identity || "Another player")}’s ${last.kind}`;
+  setText($("switch-text"), `${whose}: ${isolated(last.from)} → ${isolated(last.to)}, longest gap ${milliseconds(last.gapMs)}.`);
 }
 
 /** Show trouble for a while; null takes it away. */

@@ -1,5 +1,7 @@
 /** Sentences for the words that clients and SFUs give as reasons; a word without one is shown as it is. */
 
+import { isolated } from "./format.js";
+
 const SENTENCES = {
   // the rule (web/lib/rule.js, player/core/rules.py)
   "at-desk": "at the desk, not in an ambient meeting",
@@ -18,6 +20,9 @@ const SENTENCES = {
   "router-silent": "the router did not answer",
   "no-answer": "the SFU did not answer",
   "no-media": "media did not get through",
+  "ice-timeout": "nothing answers there",
+  "ice-silent": "it has fallen silent",
+  closed: "the connection broke",
   "no-sfu": "there is no SFU to move to",
   cordoned: "the SFU was cordoned meanwhile",
   uncordoned: "the cordon was taken back",
@@ -25,4 +30,37 @@ const SENTENCES = {
 };
 
 /** What a reason means, for people. */
-export const reasonText = (word) => SENTENCES[word] ?? word;
+export const reasonText = (word) => (Object.hasOwn(SENTENCES, word) ? SENTENCES[word] : isolated(word));
+
+const NOT_THROUGH = {
+  send: "The others can’t hear or see you: your sound and picture do not get through.",
+  receive: "You can’t hear or see all the others: their sound and picture do not get through.",
+  both: "Sound and picture do not get through: you and the others can’t hear or see each other.",
+};
+
+/** What a player without media is told: what does not work, what was tried, what may help. Empty while nothing is missing. */
+export function noMediaText({ missing, tried }) {
+  if (!missing.length) return "";
+  const places = tried.map(({ sfu, where, reason }) => `${isolated(sfu)}${where ? ` at ${where}` : ""}${reason ? ` (${reasonText(reason)})` : ""}`);
+  const said = [NOT_THROUGH[missing.length > 1 ? "both" : missing[0]]];
+  if (places.length) said.push(`Tried: ${places.join("; ")}.`);
+  said.push("A firewall or VPN may block it. This page goes on trying; another network may work.");
+  return said.join(" ");
+}
+
+const DEVICES = { audio: "microphone", video: "camera" };
+const UNSEEN = { audio: "hear", video: "see" };
+
+/** What a person is told of a device that vanished, was replaced, came back or was silenced; empty for nothing. */
+export function deviceText(what, { kind, label = "", muted = false }) {
+  const [device, sense] = [DEVICES[kind], UNSEEN[kind]];
+  const named = label ? `${device} “${isolated(label)}”` : device;
+  const sentences = {
+    lost: `Your ${named} is gone. Looking for another one.`,
+    replaced: `Your ${device} is gone; the ${named} is used instead.`,
+    missing: `Your ${device} is gone, and there is no other: the others can’t ${sense} you. Plug one in, and it is used.`,
+    back: `The ${named} is used now: the others can ${sense} you again.`,
+    muted: muted ? `Your ${named} is silenced by the device or the system: the others can’t ${sense} you.` : "",
+  };
+  return sentences[what] ?? "";
+}

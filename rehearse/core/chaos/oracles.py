@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from rehearse.core.chaos.events import Aim, ChaosKind
-from rehearse.core.chaos.seen import ChaosSeen, Happened
+from rehearse.core.chaos.seen import SAMPLE_S, ChaosSeen, Happened
 
 RECOVER_S = 30.0
 """After an event's end, for those it touches: consent (15 s), a lost websocket's back-off (7 s) and a move (8 s)."""
@@ -18,7 +18,8 @@ CORDON_HEARD_S = 6.0
 """A cordon is in every router after a second; a join that was under way by then may take this long to arrive."""
 STALL_FACTOR = 3
 """A packet takes this many turns of some process (publisher, SFU, proxy and listener), each of which may have to
-wait for the machine as long as an idle process had to."""
+wait for the machine as long as an idle process had to. What the bots themselves were late in sending is granted once:
+it may be their own fault. Or, where that is more, what the processes on the way have waited by the kernel's count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,8 @@ class BrokenPrinciple:
     """The events that may have led to it."""
     log: str = ""
     """The program whose log to read first."""
+    late_s: float = 0.0
+    """How long this machine kept an idle process, or the bots, waiting at that time at worst; granted already."""
 
 
 def gap_unaffected(seen: ChaosSeen) -> float:
@@ -56,14 +59,17 @@ def judge(seen: ChaosSeen, *, bound_ms: float) -> list[BrokenPrinciple]:
 
 def _heard(seen: ChaosSeen, bound_ms: float) -> Iterable[BrokenPrinciple]:
     """Signalling, control and the store say nothing about packets that flow."""
-    worst: dict[str, tuple[float, float]] = {}
+    worst: dict[str, tuple[float, float, float]] = {}
     for sample_at, bot, gap in _gaps_by_bot(seen):
-        grant = STALL_FACTOR * seen.stall_s(sample_at - gap / 1000, sample_at) * 1000
-        if gap > bound_ms + grant and gap > worst.get(bot, (0.0, 0.0))[1]:
-            worst[bot] = (sample_at, gap)
-    for bot, (at, gap) in sorted(worst.items()):
+        began = sample_at - SAMPLE_S - gap / 1000
+        stall_s, lag_s = seen.stall_s(began, sample_at), seen.lag_s(began, sample_at)
+        wait_s = seen.wait_s(began, sample_at)
+        grant = 1000 * max(STALL_FACTOR * stall_s + lag_s, wait_s)
+        if gap > bound_ms + grant and (bot not in worst or gap > worst[bot][1]):
+            worst[bot] = (sample_at, gap, max(stall_s, lag_s, wait_s))
+    for bot, (at, gap, late_s) in sorted(worst.items()):
         sentence = f"{bot} heard nothing of a publication for {gap:.0f} ms, though no event touched its media"
-        yield BrokenPrinciple("untouched media goes on", sentence, _at(seen, at), "bots")
+        yield BrokenPrinciple("untouched media goes on", sentence, _at(seen, at), "bots", late_s)
 
 
 def _kept_media(seen: ChaosSeen) -> Iterable[BrokenPrinciple]:

@@ -23,6 +23,8 @@ class ChaosViolation(msgspec.Struct, frozen=True, kw_only=True):
     """The command that repeats the round."""
     log: str
     """The file to read first."""
+    machine_late_ms: float
+    """How long this machine kept processes waiting at that time at worst: in the round, where no moment is known."""
 
 
 class ChaosDone(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,8 +70,10 @@ class ChaosReport(msgspec.Struct, frozen=True, kw_only=True):
     """The folder with the logs; kept when something was broken."""
 
 
-def violation(broken: BrokenPrinciple, *, number: int, seed: int, logs: str, flags: str) -> ChaosViolation:
-    """With all that is needed to see it again."""
+def violation(
+    broken: BrokenPrinciple, *, number: int, seed: int, logs: str, flags: str, late_s: float = 0.0
+) -> ChaosViolation:
+    """With all that is needed to see it again. `late_s`: the machine's worst lateness in the round."""
     log = broken.log if broken.log.endswith(".log") else f"{broken.log or 'chaos'}.log"
     return ChaosViolation(
         principle=broken.principle,
@@ -79,6 +83,7 @@ def violation(broken: BrokenPrinciple, *, number: int, seed: int, logs: str, fla
         seed=seed,
         again=f"sluice rehearse chaos --seed {seed} --first-round {number}{flags}",
         log=f"{logs}/{log}",
+        machine_late_ms=round(1000 * (broken.late_s or late_s), 1),
     )
 
 

@@ -8,6 +8,8 @@ from typing import Any
 
 from rehearse.core.chaos.events import ChaosEvent
 
+SAMPLE_S = 1.0
+"""Between two samples of the bots: a silence that a sample tells may have ended so long before it."""
 UNITS_PER_S = 50
 """Opus packets of 20 ms."""
 
@@ -96,6 +98,10 @@ class ChaosSeen:
     words: list[BotWord] = field(default_factory=list)
     stalls: list[tuple[float, float]] = field(default_factory=list)
     """When this machine kept an idle process waiting, and for how long [monotonic s, s]."""
+    lags: list[tuple[float, float]] = field(default_factory=list)
+    """How late the bots were in sending: end of the second, and its worst [monotonic s, s]."""
+    waits: list[tuple[float, float]] = field(default_factory=list)
+    """How long a packet's way waited for a CPU: end of the second, and the waits of the processes on it together."""
     ended: dict[str, str] = field(default_factory=dict)
     """Programs that ended though no event ended them, and how."""
     unplaceable: dict[str, str] = field(default_factory=dict)
@@ -105,9 +111,22 @@ class ChaosSeen:
     tracebacks: list[tuple[str, str]] = field(default_factory=list)
     """Log files with a traceback, and its last line."""
 
+    @property
+    def late_s(self) -> float:
+        """The longest stall, lag or second's wait of the round [s]."""
+        return max((length for _, length in (*self.stalls, *self.lags, *self.waits)), default=0.0)
+
     def stall_s(self, begin: float, end: float) -> float:
         """The longest stall of the machine that touches this time [s]."""
         return max((length for at, length in self.stalls if at - length <= end and at >= begin), default=0.0)
+
+    def wait_s(self, begin: float, end: float) -> float:
+        """How long a packet's way waited for a CPU in this time, all seconds that touch it together [s]."""
+        return sum(wait for at, wait in self.waits if at - 1.0 <= end and at >= begin)
+
+    def lag_s(self, begin: float, end: float) -> float:
+        """How late the bots were in sending at worst in this time [s]."""
+        return max((lag for at, lag in self.lags if at - 1.0 - lag <= end and at >= begin), default=0.0)
 
 
 def touched_by(event: ChaosEvent, samples: Iterable[BotSample]) -> frozenset[str]:

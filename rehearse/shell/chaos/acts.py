@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import signal
+import time
 from collections.abc import Awaitable, Callable, Iterable
 
 from redis.exceptions import RedisError
@@ -24,6 +25,9 @@ from shared.store.store import Store
 
 ENDS_WITHIN_S = 90.0
 """A drain whose players move at once; the fleet may be busy with other events."""
+ORDERED_WITHIN_S = 90.0
+"""An operator's patience: no event lasts longer than 40 s, and two about Redis or an SFU's links may follow each other
+closely."""
 
 Undo = Callable[[], Awaitable[None]]
 
@@ -148,15 +152,20 @@ class ChaosActs:
 
     async def _order(self, verb: CommandVerb, sfu: str) -> None:
         """An operator tries for a while: Redis or the SFU's router may be away."""
-        for _ in range(30):
+        deadline, said = time.monotonic() + ORDERED_WITHIN_S, ""
+        while True:
             try:
                 await command(self._store, verb, sfu, reason="chaos", within_s=5.0)
             except (SluiceError, OSError) as error:
-                self._say(f"{verb.value} of {sfu} did not go through yet: {error}")
+                if time.monotonic() > deadline:
+                    detail = f"did not follow an operator's {verb.value} for {ORDERED_WITHIN_S:.0f} s"
+                    raise FleetFailed(program=sfu, detail=detail) from None
+                if str(error) != said:
+                    self._say(f"{verb.value} of {sfu} did not go through yet: {error}")
+                said = str(error)
                 await asyncio.sleep(1.0)
             else:
                 return
-        raise FleetFailed(program=sfu, detail=f"did not follow an operator's {verb.value} for 30 s")
 
 
 def _continue(children: Iterable[Child], pids: Iterable[int]) -> None:

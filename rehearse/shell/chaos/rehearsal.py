@@ -124,21 +124,24 @@ class ChaosRun:
             await asyncio.gather(play, return_exceptions=True)
             return False
         play.result()
-        seen.stalls += self._stall.stalls
+        seen.stalls += self._stall.take()
         self._rounds.append(seen)
         self._over = time.monotonic()
         for broken in judge(seen, bound_ms=self._chaos.bound_ms):
-            self._note(broken, events[0].round, scene)
+            self._note(broken, events[0].round, scene, late_s=seen.late_s)
         if seen.recovered_s is not None:
             self._say(f"round {events[0].round}: all heard everybody {seen.recovered_s:.1f} s after the last event")
             return True
         return await scene.comes_back()
 
-    def _note(self, broken: BrokenPrinciple, number: int, scene: ChaosScene) -> None:
+    def _note(self, broken: BrokenPrinciple, number: int, scene: ChaosScene, *, late_s: float) -> None:
         scene.fleet.keep_logs = True
-        found = violation(broken, number=number, seed=self._crowd.seed, logs=self._logs, flags=self._flags())
+        found = violation(
+            broken, number=number, seed=self._crowd.seed, logs=self._logs, flags=self._flags(), late_s=late_s
+        )
         self._violations.append(found)
-        self._say(f"BROKEN: {found.principle}: {found.sentence}; log {found.log}")
+        late = f"the machine was up to {found.machine_late_ms:.0f} ms late"
+        self._say(f"BROKEN: {found.principle}: {found.sentence}; {late}; log {found.log}")
 
     def _flags(self) -> str:
         """What makes the plan and the fleet another one than usual, to see a violation again."""
@@ -196,9 +199,10 @@ class ChaosScene:
     async def play(self, events: list[ChaosEvent], seen: ChaosSeen) -> None:
         """Events, recovery, and a last look."""
         began = time.monotonic()
-        async with asyncio.TaskGroup() as tasks:
-            for event in events:
-                tasks.create_task(self._event(event, began, seen))
+        with _failures_alone():
+            async with asyncio.TaskGroup() as tasks:
+                for event in events:
+                    tasks.create_task(self._event(event, began, seen))
         over = time.monotonic()
         if await self._until(lambda: not self.watch.deaf(since=over), within_s=RECOVER_S):
             seen.recovered_s = time.monotonic() - over
@@ -269,6 +273,18 @@ def check_chaos(size: FleetSize, crowd: CrowdSize, chaos: ChaosTime) -> None:
         raise BadSetting(setting="--bound-ms", detail="must be 20 to 60000")
     if not 0 <= chaos.skew_s <= 3600:
         raise BadSetting(setting="--skew-s", detail="must be 0 to 3600")
+
+
+@contextmanager
+def _failures_alone() -> Iterator[None]:
+    """A test bed that fails in one of several tasks says so in its own sentence."""
+    try:
+        yield
+    except ExceptionGroup as group:
+        failed = group.subgroup(FleetFailed)
+        if failed is None:
+            raise
+        raise next(error for error in failed.exceptions if isinstance(error, FleetFailed)) from None
 
 
 @contextmanager

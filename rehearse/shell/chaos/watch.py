@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import time
 from collections import deque
 from pathlib import Path
@@ -12,25 +13,37 @@ from typing import Any
 import msgspec
 
 from localfleet.fleet import Fleet
-from rehearse.core.chaos.seen import BotSample, BotWord, ChaosSeen, RoomSight, RouterSight, all_hear, samples_in
+from rehearse.core.chaos.seen import (
+    SAMPLE_S,
+    BotSample,
+    BotWord,
+    ChaosSeen,
+    RoomSight,
+    RouterSight,
+    all_hear,
+    samples_in,
+)
+from rehearse.shell.cpu_wait import CpuWaits
 from rehearse.shell.crowd import Crowd
+from rehearse.shell.stall import NOTED_S
 from shared.http_client import get_json
 
-EVERY_S = 1.0
+EVERY_S = SAMPLE_S
+GAP_TOLD_MS = 200.0
+"""Silences beyond this are written into the bots' words, with what the machine did then."""
 WORDS = frozenset({"joined", "resumed", "evicted", "rejoined", "switched", "failed-connection"})
 TRACEBACK = b"Traceback (most recent call last)"
 FALLBACK = "see the file"
 
 
 class ChaosWatch:
-    """Run it as a task beside the events; `seen` is the round that goes on. `hear` is for the crowd."""
+    """Run it as a task while the events happen; `seen` is the round that goes on. `hear` is for the crowd."""
 
     def __init__(self, fleet: Fleet) -> None:
         self.seen = ChaosSeen()
         self.samples: deque[list[BotSample]] = deque(maxlen=600)
         """All bots, once a second, newest last."""
         self._fleet = fleet
-        self._worst_lag_s = 0.0
         self._read: dict[Path, int] = {}
         self._events = (fleet.logs / "chaos-bots.jsonl").open("ab")
 
@@ -40,24 +53,44 @@ class ChaosWatch:
         if event == "report":
             samples = samples_in(said["report"], at=at)
             self.samples.append(samples)
-            self._note_lag(float(said["report"]["worst_send_lag_ms"]) / 1000, at)
+            self._note_lag(float(said["report"]["marked_send_lag_ms"]) / 1000, at)
             self.seen.samples += samples
+            self._tell_gaps(samples)
             return
         self._events.write(msgspec.json.encode(said) + b"\n")
         if event in WORDS and "bot" in said:
             self.seen.words.append(BotWord(at, str(said["bot"]), str(event), str(said.get("sfu", ""))))
 
-    def _note_lag(self, worst_s: float, at: float) -> None:
-        """A new worst lateness of the bots' own sending is a stall of the machine, in the last second."""
-        if worst_s > self._worst_lag_s:
-            self._worst_lag_s = worst_s
-            self.seen.stalls.append((at, worst_s))
+    def _note_lag(self, late_s: float, at: float) -> None:
+        """How late the bots' own sending was in the second before `at`."""
+        if late_s > NOTED_S:
+            self.seen.lags.append((at, late_s))
+
+    def _tell_gaps(self, samples: list[BotSample]) -> None:
+        for sample in samples:
+            if sample.gap_ms is not None and sample.gap_ms > GAP_TOLD_MS:
+                told = {"t": sample.at, "bot": sample.bot, "event": "silence", "ms": round(sample.gap_ms)}
+                waited = {"machine": self.seen.waits[-1:], "lag": self.seen.lags[-1:]}
+                self._events.write(msgspec.json.encode({**told, **waited}) + b"\n")
+
+    async def _note_waits(self, crowd: Crowd) -> None:
+        """A packet goes from the bots through our proxy to an SFU, and back the same way."""
+        waits, ours = CpuWaits(), os.getpid()
+        while True:
+            sfus = [program.child.pid for program in self._fleet.sfus.values()]
+            waited = waits.since_last([ours, crowd.pid, *sfus])
+            on_the_way = waited.get(ours, 0.0) + waited.get(crowd.pid, 0.0)
+            total = on_the_way + max((waited.get(pid, 0.0) for pid in sfus), default=0.0)
+            if total > NOTED_S:
+                self.seen.waits.append((time.monotonic(), total))
+            await asyncio.sleep(EVERY_S)
 
     async def run(self, crowd: Crowd) -> None:
         """Look once a second, for ever."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._sample(crowd))
             tasks.create_task(self._look())
+            tasks.create_task(self._note_waits(crowd))
 
     def close(self) -> None:
         """Close what is written."""

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 Address = tuple[str, int] | tuple[str, int, str]
 """IP address in numbers and UDP port, and our own IP address that was asked, where the socket is bound to all of them:
 another one is another way to the same peer, and answers leave from the one that was asked. An IPv4 address stands as
-such, also where an IPv6 socket heard from it."""
+such, also where an IPv6 socket heard from it. In the place of our address stands `tcp/17` where it is the 17th TCP
+connection: no address of UDP is the same, and no other connection (see `sfu.core.streams`)."""
 
 MAX_ADDRESSES = 8
 """Addresses kept of a peer; browsers try two or three. The one seen longest ago is evicted."""

@@ -38,12 +38,19 @@ class Shifts:
 
 @dataclass(frozen=True, slots=True)
 class Span(Generic[S]):
-    """From `in_start` of `source` on, the output numbers are the input's plus `shifts`."""
+    """From `in_start` of `source` on, the output numbers are the input's plus `shifts`.
+
+    Where `out_start` is one less than that, a packet of our own comes before the first one: its `lead`.
+    """
 
     source: S
     in_start: int
     out_start: int
     shifts: Shifts
+
+    def origin(self, out_index: int) -> int:
+        """The input index of an output number; one below `in_start` for the lead."""
+        return out_index - self.shifts.sequence
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,11 +104,11 @@ class SpanMap(Generic[S]):
         """Whether what it sent may still be asked for."""
         return any(span.source is source for span in self._spans)
 
-    def locate(self, out_index: int) -> tuple[S, int, Shifts] | None:
-        """Where an output number came from: source, its index there, and the shifts; None when forgotten."""
+    def locate(self, out_index: int) -> Span[S] | None:
+        """The span that an output number belongs to; None when forgotten."""
         for span in reversed(self._spans):
             if span.out_start <= out_index:
-                return span.source, out_index - span.shifts.sequence, span.shifts
+                return span
         return None
 
 

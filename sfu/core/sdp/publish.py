@@ -59,28 +59,27 @@ class PublishedLine:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class PublishResult:
-    """The result of an offer."""
+class TakenOffer:
+    """An offer that can be used."""
 
-    answer: SessionDescription
     remote: RemoteTransport
     tracks: tuple[PublishedLine, ...]
+    sections: tuple[MediaSection, ...]
+    """Our m-lines, without our transport."""
+
+    def answer(self, local: LocalTransport, *, session_id: str, version: int) -> SessionDescription:
+        """Our answer, with the transport as it is by now."""
+        sections = [each if each.rejected else local.fill(each, setup="passive") for each in self.sections]
+        return describe(sections, session_id=session_id, version=version, ice_lite=True)
 
 
-def read_remote(offer: SessionDescription) -> RemoteTransport:
-    """The player's transport; we are passive, so it must be ready to be active. Raises `BadSdp`."""
-    return remote_transport(offer, setups=("actpass", "active"))
-
-
-def answer_offer(
-    offer: SessionDescription, tracks: Sequence[TrackOffer], *, local: LocalTransport, session_id: str, version: int
-) -> PublishResult:
-    """Answer a publish offer. Raises `BadSdp` when it can't be used as a whole.
+def take_offer(offer: SessionDescription, tracks: Sequence[TrackOffer]) -> TakenOffer:
+    """Judge a publish offer, before anything is changed for it. Raises `BadSdp` when it can't be used as a whole.
 
     M-lines that are no audio or video, or have no codec we forward, are rejected with port zero. Those that send
     nothing, or that `tracks` does not name, are answered `inactive` and can be taken into use by a later offer.
     """
-    remote = read_remote(offer)
+    remote = remote_transport(offer, setups=("actpass", "active"))  # we are passive
     wanted = _by_mid(tracks)
     unknown = set(wanted) - {section.mid for section in offer.media}
     if unknown:
@@ -89,12 +88,11 @@ def answer_offer(
     published: list[PublishedLine] = []
     for section in offer.media:
         track, answered = _answer_section(section, wanted.get(section.mid))
-        sections.append(answered if answered.rejected else local.fill(answered, setup="passive"))
+        sections.append(answered)
         if track is not None:
             published.append(track)
     _check_ssrcs(published)
-    answer = describe(sections, session_id=session_id, version=version, ice_lite=True)
-    return PublishResult(answer=answer, remote=remote, tracks=tuple(published))
+    return TakenOffer(remote=remote, tracks=tuple(published), sections=tuple(sections))
 
 
 def _by_mid(tracks: Sequence[TrackOffer]) -> dict[str, TrackOffer]:

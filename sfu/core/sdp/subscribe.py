@@ -129,7 +129,13 @@ class SubscribeSession:
     _refused: set[tuple[str, int, int]] = field(default_factory=set)
     _types: PayloadTypes = field(default_factory=PayloadTypes)
     _dirty: bool = False
+    _restarted: bool = False
+    """The player has not answered with our newest ICE credentials yet."""
     _deadline: float | None = None
+    _session_id: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._session_id = str(int.from_bytes(self.local.ufrag.encode()[:7], "big"))
 
     def next_offer(self, wanted: Iterable[Carried], *, now: float) -> NextOffer | None:
         """The offer that brings the m-lines in step with `wanted`; None when they are, or while one is in flight.
@@ -165,6 +171,7 @@ class SubscribeSession:
             remote = None
         else:
             remote = remote_transport(description, setups=("active",))
+        self._restarted = False
         pairs = list(zip(self._lines, description.media, strict=True))
         for line, section in pairs:
             if section.mid != line.mid and not section.rejected:
@@ -192,7 +199,15 @@ class SubscribeSession:
     def offer_again(self) -> None:
         """Make the next `next_offer` speak even when nothing changed: the last offer or its answer got lost."""
         self.abandon()
-        self._dirty = self._dirty or any(line.carried and not line.taken for line in self._lines)
+        untaken = any(line.carried and not line.taken for line in self._lines)
+        self._dirty = self._dirty or self._restarted or untaken
+
+    def restart(self, local: LocalTransport) -> None:
+        """We have new ICE credentials: the next offer tells them, whatever is in flight."""
+        self.abandon()
+        self.local = local
+        self._restarted = bool(self._lines)
+        self._dirty = self._dirty or self._restarted
 
     def overdue(self, *, now: float) -> bool:
         """True when the answer in flight should have come by now."""
@@ -258,8 +273,7 @@ class SubscribeSession:
             for line in self._lines
             if line.carried is not None
         )
-        session_id = str(int.from_bytes(self.local.ufrag.encode()[:7], "big"))  # the same for the life of the session
-        description = describe(sections, session_id=session_id, version=self.negotiation, ice_lite=True)
+        description = describe(sections, session_id=self._session_id, version=self.negotiation, ice_lite=True)
         return NextOffer(negotiation=self.negotiation, description=description, tracks=tracks)
 
     def _section(self, line: _Line) -> MediaSection:

@@ -149,7 +149,7 @@ cdef Span *consumer_switch(
 ) noexcept nogil:
     """Begin with this packet's layer where that may be: at a key frame of the target, at first of any layer."""
     cdef bint may_begin = encoding == consumer.target or consumer.source == NULL
-    cdef int64_t out_index = consumer.highest_out + 1
+    cdef int64_t out_index = consumer.highest_out + 1, first = out_index + (packet.lead != NULL)
     cdef Event *event
     if not encoding.opaque:
         may_begin = may_begin and packet.keyframe_start
@@ -162,7 +162,7 @@ cdef Span *consumer_switch(
             event.rid = encoding.rid
     return span_begin(
         &consumer.spans, encoding, packet.index, out_index,
-        switch_shifts(&consumer.newest, encoding, packet, out_index, now),
+        switch_shifts(&consumer.newest, encoding, packet, first, now),
     )
 
 
@@ -179,6 +179,8 @@ cdef void consumer_forward(
         return
     if encoding != consumer.source:
         span = consumer_switch(engine, consumer, encoding, packet, now)
+        if span != NULL and packet.lead != NULL:
+            consumer_emit(engine, consumer, packet.lead, &span.shifts, span.out_start, now)
     else:
         span = span_at(&consumer.spans, 0)
         if packet.index < span.in_start:
@@ -272,6 +274,17 @@ cdef inline void consumer_sent(
 
 # -- feedback of the peer
 
+cdef Packet *sent_as(int64_t out_index, const Span *span) noexcept nogil:
+    """The packet under an output number of the span; NULL when it has left the ring, or never came."""
+    cdef int64_t index = out_index - span.shifts.sequence
+    cdef Packet *first
+    if index >= span.in_start:
+        return ring_get(&span.source.ring, index)
+    # What was sent before the first packet is kept with it.
+    first = ring_get(&span.source.ring, span.in_start)
+    return first.lead if first != NULL else NULL
+
+
 cdef void consumer_nack(Engine *engine, Consumer *consumer, uint16_t sequence, double now) noexcept nogil:
     """Send again what the peer misses and the ring still has."""
     cdef int64_t out_index = consumer.highest_out + sequence_delta(sequence, <uint16_t>consumer.highest_out)
@@ -282,7 +295,7 @@ cdef void consumer_nack(Engine *engine, Consumer *consumer, uint16_t sequence, d
     if out_index <= consumer.highest_out:
         span = span_locate(&consumer.spans, out_index)
     if span != NULL and span.source != NULL:
-        packet = ring_get(&span.source.ring, out_index - span.shifts.sequence)
+        packet = sent_as(out_index, span)
         if packet == NULL and missing_find(&span.source.missing, out_index - span.shifts.sequence) >= 0:
             engine.totals.drops[RESEND_AWAITED] += 1
             return

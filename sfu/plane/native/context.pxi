@@ -21,9 +21,8 @@ cdef struct Engine:
     int event_count
     int event_room
     int delivery_events
-    Raw *raws
-    int raw_count
-    int raw_room
+    Raws raws                   # STUN and DTLS for Python
+    Raws streamed               # what Python sends over TCP
     Totals totals
     Sent sent
     Sender *sender
@@ -82,8 +81,8 @@ cdef void engine_forget(Engine *engine) noexcept nogil:
 cdef void engine_close(Engine *engine) noexcept nogil:
     """After `engine_forget`."""
     cdef int at
-    for at in range(engine.raw_count):
-        free(engine.raws[at].bytes)
+    raws_free(&engine.raws)
+    raws_free(&engine.streamed)
     for at in range(engine.event_count):
         free(engine.events[at].packets)
     batch_close(&engine.batches[0])
@@ -99,7 +98,6 @@ cdef void engine_close(Engine *engine) noexcept nogil:
     vector_free(&engine.waiting)
     free(engine.timers)
     free(engine.events)
-    free(engine.raws)
     free(engine.sender)
     free(engine.receiver)
     if engine.wake_fd >= 0:

@@ -85,12 +85,17 @@ cdef int on_local(Engine *engine, void *_, void *local, double now) noexcept nog
 
 cdef int take_raws(Engine *engine, void *_, void *out, double now) noexcept nogil:
     cdef uint64_t told
-    (<Taken *>out)[0] = Taken(engine.raws, engine.raw_count)
-    engine.raws = NULL
-    engine.raw_count = engine.raw_room = 0
+    (<Taken *>out)[0] = Taken(engine.raws.items, engine.raws.count)
+    memset(&engine.raws, 0, sizeof(Raws))
     if engine.told:
         read(engine.event_fd, &told, 8)
         engine.told = False
+    return 0
+
+
+cdef int take_streamed(Engine *engine, void *_, void *out, double now) noexcept nogil:
+    (<Taken *>out)[0] = Taken(engine.streamed.items, engine.streamed.count)
+    memset(&engine.streamed, 0, sizeof(Raws))
     return 0
 
 

@@ -8,9 +8,14 @@ cdef enum:
     MAX_RAWS = 4096
 
 cdef struct Raw:
-    Address source
+    Address address             # its source, or where it goes
     int length
     uint8_t *bytes
+
+cdef struct Raws:
+    Raw *items
+    int count
+    int room
 
 cdef struct Out:
     uint32_t offset
@@ -77,6 +82,13 @@ cdef void out_commit(Engine *engine, Peer *peer, int length, int64_t received_ns
     cdef Destination *destination
     cdef int number = batch.count
     cdef const Address *address = &peer.addresses.sending.address
+    peer.counts.packets_out += 1
+    peer.counts.bytes_out += length
+    engine.totals.counts.packets_out += 1
+    engine.totals.counts.bytes_out += length
+    if engine.threaded and is_stream(address):
+        raw_add(engine, &engine.streamed, address, batch.bytes + batch.used, length)
+        return
     if peer.batch_serial == batch.serial and same_address(&batch.destinations[peer.destination].address, address):
         destination = &batch.destinations[peer.destination]
         batch.outs[destination.last].next = number
@@ -90,13 +102,16 @@ cdef void out_commit(Engine *engine, Peer *peer, int length, int64_t received_ns
     # Rounded up, so that no two datagrams share a cache line's half.
     batch.used += (length + 31) & ~31
     batch.count += 1
-    peer.counts.packets_out += 1
-    peer.counts.bytes_out += length
-    engine.totals.counts.packets_out += 1
-    engine.totals.counts.bytes_out += length
 
 
 # -- to Python
+
+cdef void raws_free(Raws *raws) noexcept nogil:
+    cdef int at
+    for at in range(raws.count):
+        free(raws.items[at].bytes)
+    free(raws.items)
+
 
 cdef void tell(Engine *engine) noexcept nogil:
     """Wake Python, once until it has looked."""
@@ -127,24 +142,26 @@ cdef Event *event_add(Engine *engine, int kind, int64_t subject) noexcept nogil:
     return event
 
 
-cdef void raw_add(Engine *engine, const Address *source, const uint8_t *data, int length) noexcept nogil:
-    """A datagram that is no media, for Python."""
+cdef void raw_add(
+    Engine *engine, Raws *raws, const Address *address, const uint8_t *data, int length
+) noexcept nogil:
+    """A datagram for Python: one that is no media, or that goes over TCP."""
     cdef int room
-    cdef Raw *raws
+    cdef Raw *items
     cdef uint8_t *copied
-    if engine.raw_count == engine.raw_room:
-        room = engine.raw_room * 2 if engine.raw_room else 64
-        raws = <Raw *>realloc(engine.raws, room * sizeof(Raw)) if room <= MAX_RAWS else NULL
-        if raws == NULL:
+    if raws.count == raws.room:
+        room = raws.room * 2 if raws.room else 64
+        items = <Raw *>realloc(raws.items, room * sizeof(Raw)) if room <= MAX_RAWS else NULL
+        if items == NULL:
             engine.totals.drops[QUEUE_FULL] += 1
             return
-        engine.raws = raws
-        engine.raw_room = room
+        raws.items = items
+        raws.room = room
     copied = <uint8_t *>malloc(length + 1)
     if copied == NULL:
         engine.totals.drops[NO_MEMORY] += 1
         return
     memcpy(copied, data, length)
-    engine.raws[engine.raw_count] = Raw(source[0], length, copied)
-    engine.raw_count += 1
+    raws.items[raws.count] = Raw(address[0], length, copied)
+    raws.count += 1
     tell(engine)

@@ -26,6 +26,7 @@ cdef struct Encoding:
     Stats rtx_stats
     Clock clock
     Ring ring
+    ParameterSets sets
     int64_t highest
     Missing missing
     Keyframes keyframes
@@ -55,6 +56,7 @@ cdef Encoding *encoding_new(Engine *engine, Producer *producer, const Name *rid,
     encoding.asks_nacks = producer.nack and not producer.audio
     encoding.highest = -1
     encoding.keyframe_timestamp = -1
+    encoding.sets = producer.described
     encoding.keyframes.interval_s = LOW_LAYER_INTERVAL_S if lowest else HIGH_LAYER_INTERVAL_S
     return encoding
 
@@ -183,12 +185,28 @@ cdef void encoding_inspect(Engine *engine, Encoding *encoding, Packet *packet, C
             return
         packet.keyframe_start = packet.vp8.keyframe_start
     else:
-        packet.keyframe_start = h264_starts_keyframe(payload, packet.payload_length)
+        encoding_inspect_h264(engine, encoding, packet, payload)
     if packet.keyframe_start and packet.header.timestamp != encoding.keyframe_timestamp:
         encoding.keyframe_timestamp = packet.header.timestamp
         encoding.keyframes_seen += 1
         encoding.keyframes.wanted = False
         missing_forget_before(&encoding.missing, packet.index)
+
+
+cdef void encoding_inspect_h264(
+    Engine *engine, Encoding *encoding, Packet *packet, const uint8_t *payload
+) noexcept nogil:
+    """A decoder can begin with an SPS, and with an IDR picture whose parameter sets we can send before it."""
+    cdef Units units
+    cdef int at
+    h264_read(payload, packet.payload_length, &units)
+    for at in range(units.sets):
+        sets_keep(&encoding.sets, payload + units.starts[at], units.lengths[at], packet.index)
+    packet.keyframe_start = units.has_sps
+    if units.has_idr and not units.has_sps and sets_complete(&encoding.sets):
+        packet.keyframe_start = True
+        if packet_led_by(packet, &encoding.sets) == NULL:
+            engine.totals.drops[NO_MEMORY] += 1
 
 
 # -- asking the publisher

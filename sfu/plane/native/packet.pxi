@@ -17,6 +17,7 @@ cdef struct Packet:
     Header header
     Vp8 vp8
     bint keyframe_start
+    Packet *lead                # what a consumer that begins with this packet is sent before it; NULL: nothing
     double arrived
     double stamp                # its abs-send-time: of its first forwarding, the same for every resend; 0 before
     int64_t received_ns         # the kernel's time-stamp; 0 without one
@@ -55,6 +56,7 @@ cdef Packet *packet_new(
     packet.index = index
     packet.header = header[0]
     packet.vp8.present = packet.keyframe_start = False
+    packet.lead = NULL
     packet.arrived = now
     packet.stamp = 0.0
     packet.block_plan = NULL
@@ -73,7 +75,25 @@ cdef Packet *packet_new(
 cdef inline void packet_release(Packet *packet) noexcept nogil:
     packet.references -= 1
     if packet.references == 0:
+        free(packet.lead)
         free(packet)
+
+
+cdef Packet *packet_led_by(Packet *packet, const ParameterSets *sets) noexcept nogil:
+    """Make its `lead` of these sets: the same picture's, and not its end. NULL without memory."""
+    cdef int length = sets_length(sets)
+    cdef Packet *lead = <Packet *>malloc(sizeof(Packet) + packet.payload_at + length)
+    if lead == NULL:
+        return NULL
+    lead[0] = packet[0]
+    lead.header.marker = 0
+    lead.payload_length = length
+    lead.padding = 0
+    lead.received_ns = 0
+    memcpy(lead.bytes, packet.bytes, packet.payload_at)
+    sets_aggregate(sets, lead.bytes + packet.payload_at)
+    packet.lead = lead
+    return lead
 
 
 cdef inline const uint8_t *packet_block(Engine *engine, Packet *packet, Plan *plan, int *length) noexcept nogil:

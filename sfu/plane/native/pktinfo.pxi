@@ -92,6 +92,8 @@ cdef tuple get_asked(Engine *engine, const Address *address):
     """The address, and which one of ours it asked where that is known."""
     cdef int number = <int>(address.port >> LOCAL_SHIFT)
     cdef Address ours
+    if is_stream(address):
+        return *get_address(address), f"tcp/{address.port >> LOCAL_SHIFT}"
     if number == 0:
         return get_address(address)
     ours.high, ours.low = engine.locals[number - 1].high, engine.locals[number - 1].low

@@ -28,6 +28,7 @@ cdef struct Producer:
     Known *known
     int known_count
     int64_t remb_bps
+    ParameterSets described     # in the SDP
     Vector encodings            # in the order of their layers, lowest first
     Vector retired
     Vector consumers
@@ -54,6 +55,7 @@ cdef int fill_producer(Producer *producer, spec) except -1:
     producer.nack = spec.nack
     producer.remb_bps = spec.remb_bps
     set_name(&producer.mid, spec.mid)
+    fill_sets(&producer.described, spec.parameter_sets)
     for codec in spec.codecs:
         if not 0 <= codec.payload_type < 128:
             raise ValueError(f"payload type {codec.payload_type}")
@@ -196,6 +198,7 @@ cdef Encoding *producer_bind(
         producer.encodings.items[place] = encoding
         old.bound = False
         peer_replace_route(peer, old.ssrc)
+        sets_inherit(&encoding.sets, &old.sets)
         if old.rtx_bound:
             encoding.rtx_bound = True
             encoding.rtx_ssrc = old.rtx_ssrc

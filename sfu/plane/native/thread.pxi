@@ -199,7 +199,7 @@ cdef inline void plane_datagram(
     elif 128 <= data[0] <= 191:
         handle_media(engine, data, <int>length, source, now)
     elif data[0] <= 3 or 20 <= data[0] <= 63:
-        raw_add(engine, source, data, <int>length)
+        raw_add(engine, &engine.raws, source, data, <int>length)
     else:
         engine.totals.drops[UNREADABLE] += 1
 

@@ -10,7 +10,12 @@ cdef struct Name:
 cdef struct Address:
     uint64_t high
     uint64_t low
-    uint64_t port               # with the family above it, and which of our addresses it asked; see pktinfo.pxi
+    # The port, with the family above it, STREAM_BIT, and which of our addresses it asked (see pktinfo.pxi) or which TCP
+    # connection it is.
+    uint64_t port
+
+cdef enum:
+    STREAM_BIT = 1 << 24
 
 
 cdef inline bint same_name(const Name *a, const Name *b) noexcept nogil:
@@ -38,6 +43,11 @@ cdef inline bint same_address(const Address *a, const Address *b) noexcept nogil
 
 cdef inline bint is_four(const Address *address) noexcept nogil:
     return (address.port >> 16 & 0xFF) == 4
+
+
+cdef inline bint is_stream(const Address *address) noexcept nogil:
+    """Whether it is a TCP connection, which Python has."""
+    return address.port & STREAM_BIT != 0
 
 
 cdef int set_address(Address *address, object given) except -1:

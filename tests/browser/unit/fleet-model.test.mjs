@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { withoutMedia, withoutMediaWords } from "../../../web/ui/fleet/overview.js";
 import { drainOf, fits, grouped, poolOf, reasonsOf, shortNames, stateOf, understand } from "../../../web/ui/fleet/model.js";
 
 const DRAIN = { cause: "sigterm", by: "signal", reason: "", exit_when_empty: true, elapsed_s: 100, drain_max_s: 1800, grace_s: 3600, asking: false };
@@ -79,4 +80,12 @@ test("reasons to stay are counted, the commonest first", () => {
   const reasons = reasonsOf([player(), player(), player({ decided: false }), player({ moving_to: "sfu-2" }), player({ reason: "" })]);
   assert.deepEqual(reasons[0], ["in a conversation", 2]);
   assert.deepEqual(new Set(reasons.slice(1).map(([why]) => why)), new Set(["has not decided", "moving now", "gave no reason"]));
+});
+
+test("players without media are counted and named, and what a router does not say is not zero", () => {
+  const one = { without_media: 1, who_without_media: [{ who: "Ann", room: "kitchen", missing: ["send", "receive"] }] };
+  assert.equal(withoutMedia([one, { without_media: 0, who_without_media: [] }]), 1);
+  assert.equal(withoutMedia([one, {}]), null);
+  assert.equal(withoutMediaWords([one, {}]), "No media gets through: Ann in kitchen can’t send or receive.");
+  assert.equal(withoutMediaWords([{}]), "");
 });

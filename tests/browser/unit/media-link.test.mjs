@@ -3,7 +3,8 @@
 import assert from "node:assert/strict";
 import { mock, test } from "node:test";
 
-import { AWAY_MS, MediaLink, PING_MS, REENTER_TIMEOUT_MS } from "../../../web/lib/media-link.js";
+import { CHECK_MS } from "../../../web/lib/protocol.js";
+import { AWAY_MS, MediaLink, PING_MS, REENTER_TIMEOUT_MS, SILENCE_MS } from "../../../web/lib/media-link.js";
 
 function play(t) {
   mock.timers.enable({ apis: ["setTimeout"] });
@@ -139,7 +140,7 @@ test("a broken subscribe connection is asked for again, and the link lives", (t)
   assert.deepEqual(table.heard.at(-1), ["unsubscribed", null]);
 });
 
-/** As much of a peer connection as publishing needs; `connections` are the ones made, newest last. */
+/** As much of a peer connection as a link needs; `connections` are the ones made, newest last. */
 function fakeConnections(t) {
   const connections = [];
   class Connection {
@@ -152,6 +153,16 @@ function fakeConnections(t) {
     }
     addTransceiver(track) {
       return { mid: "0", sender: { track }, stop() {} };
+    }
+    restarts = 0;
+    restartIce() {
+      this.restarts++;
+    }
+    getTransceivers() {
+      return [];
+    }
+    async createAnswer() {
+      return { type: "answer", sdp: "v=0" };
     }
     async setLocalDescription() {}
     async setRemoteDescription(description) {
@@ -194,6 +205,91 @@ test("a publish offer names its publications and their generation", async (t) =>
   assert.equal(negotiation, 1);
 });
 
+/** Time passes in small steps, so that timers set meanwhile are due as well. */
+function pass(ms) {
+  for (let passed = 0; passed <= ms; passed += 50) mock.timers.tick(50);
+}
+
+async function answered(t) {
+  const table = await publishing(t);
+  table.last.hear({ type: "publish-answer", sdp: "v=0", negotiation: 1 });
+  await settle();
+  table.connections[0].become("connected");
+  return table;
+}
+
+test("a connection that falls silent restarts ICE, and goes on when that finds a way", async (t) => {
+  const table = await answered(t);
+  table.connections[0].become("disconnected");
+  await settle();
+  assert.equal(table.connections[0].restarts, 1);
+  const offer = table.last.sent.findLast(({ type }) => type === "publish-offer");
+  assert.equal(offer.negotiation, 2);
+  assert.equal(offer.tracks[0].generation, 3);
+  table.last.hear({ type: "pong", n: 0 });
+  table.connections[0].become("connected");
+  mock.timers.tick(SILENCE_MS);
+  assert.deepEqual(table.heard.map(([name]) => name), ["entered"]);
+});
+
+test("a websocket that does not answer when media falls silent is opened again, and tells the SFU of the restart", async (t) => {
+  const table = await answered(t);
+  table.connections[0].become("disconnected");
+  await settle();
+  mock.timers.tick(CHECK_MS);
+  mock.timers.tick(1000);
+  entered(table);
+  assert.equal(table.sockets.length, 2);
+  assert.deepEqual(types(table.last), ["enter", "subscribe", "publish-offer"]);
+  assert.equal(table.last.sent.at(-1).negotiation, 2);
+});
+
+test("... and is given up when it does not, though ICE was restarted again", async (t) => {
+  const table = await answered(t);
+  table.connections[0].become("disconnected");
+  table.last.hear({ type: "pong", n: 0 });
+  pass(SILENCE_MS);
+  assert.equal(table.connections[0].restarts, 3);
+  assert.deepEqual(table.heard.at(-1), ["publish-lost", "ice-silent"]);
+});
+
+test("what is published goes on while it gets through, though nothing comes back on the other connection", async (t) => {
+  const table = await answered(t);
+  table.last.hear({ type: "subscribe-offer", sdp: "v=0", negotiation: 1, tracks: [] });
+  await settle();
+  table.connections[1].become("failed");
+  assert.equal(types(table.last).at(-1), "restart-ice");
+  assert.deepEqual(table.heard.map(([name]) => name), ["entered"], "nothing is lost");
+  table.connections[0].become("disconnected");
+  table.connections[1].become("failed");
+  assert.deepEqual(table.heard.at(-1), ["lost", "ice-timeout"]);
+});
+
+test("while the websocket is away the SFU can't hear of the restart, and its time does not run", async (t) => {
+  const table = await answered(t);
+  table.connections[0].become("disconnected");
+  table.last.die();
+  pass(SILENCE_MS);
+  entered(table);
+  await settle();
+  assert.deepEqual(types(table.last), ["enter", "subscribe", "publish-offer"]);
+  assert.equal(table.last.sent.at(-1).negotiation, 2);
+  pass(SILENCE_MS);
+  assert.deepEqual(table.heard.at(-1), ["publish-lost", "ice-silent"]);
+});
+
+test("on another network the websocket is opened again, and ICE restarted, without waiting", async (t) => {
+  const table = await answered(t);
+  table.link.networkChanged();
+  await settle();
+  mock.timers.tick(1000);
+  entered(table);
+  assert.equal(table.sockets.length, 2);
+  assert.equal(table.connections[0].restarts, 1);
+  assert.deepEqual(types(table.last), ["enter", "subscribe", "publish-offer"]);
+  assert.deepEqual(table.heard.map(([name]) => name), ["entered", "entered"]);
+});
+
 test("an offer that was not answered is said again on a new websocket", async (t) => {
   const { sockets } = await publishing(t);
   sockets[0].die();
@@ -207,7 +303,7 @@ test("a publish connection that fails ends the publishing and nothing else", asy
   await settle();
   table.connections[0].become("failed");
   assert.deepEqual(table.last.sent.at(-1), { type: "stop-publishing", publications: ["cam"] });
-  assert.deepEqual(table.heard.at(-1), ["publish-lost", "publishing failed"]);
+  assert.deepEqual(table.heard.at(-1), ["publish-lost", "ice-timeout"]);
   assert.equal(table.last.readyState, 1);
 });
 

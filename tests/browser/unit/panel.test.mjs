@@ -3,7 +3,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { decisionText } from "../../../web/ui/panel.js";
+import { isolated } from "../../../web/ui/format.js";
+import { cordonText, decisionText } from "../../../web/ui/panel.js";
 
 const move = { decision: null, phase: "waiting", target: "", failures: 1, retryInMs: null };
 
@@ -21,4 +22,19 @@ test("a reason is told as a sentence, and an app's own as it is", () => {
   const stay = (reason) => decisionText({ ...move, failures: 0, decision: { move: false, by: "rule", reason } });
   assert.equal(stay("away-from-desk"), "The rule: stay – away from the desk.");
   assert.equal(stay("on stage"), "The rule: stay – on stage.");
+  assert.equal(stay("constructor"), "The rule: stay – constructor.");
+});
+
+test("words of others within a sentence turn nothing around but themselves", () => {
+  assert.equal(isolated("\u202eevil\u2069\u202a"), "\u2068evil\u2069");
+  assert.equal(isolated("Ada Łukasz-1"), "Ada Łukasz-1");
+  assert.equal(isolated("דנה"), "\u2068דנה\u2069");
+  const said = decisionText({ ...move, failures: 0, phase: "opening", target: "\u202esfu", entered: true, decision: null });
+  assert.equal(said, "Now publishing on both, waiting for media on \u2068sfu\u2069.");
+});
+
+test("an SFU that is held is not called retired", () => {
+  assert.match(cordonText({ sfu: "a", asksInMs: null, endsInMs: null }), /takes no new players for now$/);
+  assert.match(cordonText({ sfu: "a", asksInMs: 1000, endsInMs: null }), /is being retired$/);
+  assert.match(cordonText({ sfu: "a", asksInMs: null, endsInMs: 1000 }), /is being retired$/);
 });

@@ -38,16 +38,20 @@ test("a track cannot be replaced in a publication that there is not", async () =
   await assert.rejects(player.replaceTrack("x", new Track()), /no publication x/);
 });
 
-test("a publication that it cannot decode is told, and does not spoil the SFU that it comes from", async (t) => {
+/** A player in a room whose home is the SFU a, over sockets of the test's own. */
+async function inARoom(t) {
   const sockets = [];
   class Socket {
     readyState = 1;
+    isClosed = false;
     constructor(url) {
       this.url = url;
       sockets.push(this);
     }
     send() {}
-    close() {}
+    close() {
+      this.isClosed = true;
+    }
     hear(message) {
       this.onmessage({ data: JSON.stringify(message) });
     }
@@ -57,9 +61,6 @@ test("a publication that it cannot decode is told, and does not spoil the SFU th
   t.after(() => (globalThis.WebSocket = real));
   const player = new Player({ routers: ["ws://router"], token: "t", rng: () => 0 });
   t.after(() => player.close());
-  const told = [];
-  player.on("trouble", ({ code, publication }) => told.push([code, publication]));
-  player.on("move-failed", ({ reason }) => told.push(["move-failed", reason]));
   const joined = player.join();
   while (!sockets.length) await new Promise((resolve) => setTimeout(resolve));
   const [router] = sockets;
@@ -69,9 +70,29 @@ test("a publication that it cannot decode is told, and does not spoil the SFU th
   await joined;
   const sfu = sockets.find(({ url }) => url.startsWith("ws://a"));
   sfu.onopen();
+  return { player, router, sfu };
+}
+
+test("a publication that it cannot decode is told, and does not spoil the SFU that it comes from", async (t) => {
+  const { player, sfu } = await inARoom(t);
+  const told = [];
+  player.on("trouble", ({ code, publication }) => told.push([code, publication]));
+  player.on("move-failed", ({ reason }) => told.push(["move-failed", reason]));
   const lacking = { type: "error", code: "codec-refused", request: "subscribe-answer", publication: "cam" };
   sfu.hear(lacking);
   assert.deepEqual(told, [["codec-refused", "cam"]]);
   sfu.hear({ type: "error", code: "not-allowed" });
   assert.deepEqual(told.slice(1), [["not-allowed", ""], ["move-failed", "not-allowed"]]);
 });
+
+for (const [reason, isClosed] of [
+  ["lost", false],
+  ["ended", true],
+]) {
+  test(`the link to an SFU that the router calls ${reason} is ${isClosed ? "closed" : "kept: its media may flow"}`, async (t) => {
+    const { router, sfu } = await inARoom(t);
+    sfu.hear({ type: "entered", sfu: "a" });
+    router.hear({ type: "sfu-gone", sfu: "a", reason });
+    assert.equal(sfu.isClosed, isClosed);
+  });
+}

@@ -7,7 +7,7 @@ from rich.console import Console
 
 from cli.tables import fleet_table
 from operators.core.fleet_view import drain_of, drain_words, fleet_view, sfu_row, span, status_words
-from shared.records import Drain, LoadParts, RouterRecord, SfuState
+from shared.records import Drain, LoadParts, MissingMedia, RouterRecord, SfuState
 from shared.store.answers import HeardRouter, HeardSfu
 
 
@@ -74,7 +74,20 @@ def test_the_table_says_silent_in_place_of_the_last_status_and_load() -> None:
     console.print(fleet_table(fleet_view("f", sfus=[HeardSfu(BUSY, silent_for_s=7.04)], routers=routers)))
     _, sfu, *_, router = console.export_text().rstrip().splitlines()
     assert sfu.split() == ["a", "silent", "7", "s", "–", "–", "–", "–", "–", "it", "said", "ONLINE"]
-    assert router.split() == ["r1", "–", "silent", "4", "s"]
+    assert router.split() == ["r1", "–", "–", "silent", "4", "s"]
+
+
+def test_the_table_says_who_has_no_media_and_what_is_not_known_is_not_zero() -> None:
+    console = Console(width=200, record=True, highlight=False)
+    who = (MissingMedia(who="Ann", room="kitchen", missing=("send", "receive")),)
+    routers = [
+        HeardRouter(RouterRecord(router="r1", players=5, without_media=1, who_without_media=who), silent_for_s=0.2),
+        HeardRouter(RouterRecord(router="r2", players=3), silent_for_s=0.2),
+    ]
+    console.print(fleet_table(fleet_view("f", sfus=[], routers=routers)))
+    *_, first, second, named = console.export_text().rstrip().splitlines()
+    assert (first.split(), second.split()) == (["r1", "5", "1"], ["r2", "3", "–"])
+    assert named.strip() == "no media gets through: Ann in kitchen: can't send or receive"
 
 
 def test_a_silent_drain_is_what_it_said_last() -> None:

@@ -97,6 +97,22 @@ def test_a_lost_link_is_tried_again_with_jitter_while_it_is_needed() -> None:
     assert f.next_deadline() is None
 
 
+def test_a_visit_that_is_let_in_and_brings_nothing_is_tried_ever_later() -> None:
+    f, now, pauses = playing(), 10.0, []
+    for _ in range(40):
+        f.lost("a", now=now)
+        due = f.next_deadline()
+        assert due is not None
+        pauses.append(due - now)
+        now = due
+        assert f.tick(now=now) == [Visit("a")]
+        f.ready("a")
+    assert max(pauses[20:]) > 4.0
+    f.delivered("p", "a")
+    f.lost("a", now=now)
+    assert (f.next_deadline() or 0.0) <= now + 1.0, "once something comes, all is forgotten"
+
+
 def test_an_sfu_that_is_gone_is_not_tried_again() -> None:
     f = playing()
     assert f.gone("a") == []

@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 import pytest
 from websockets.asyncio.server import ServerConnection, serve
 
+from player.shell import router_connection as module
 from player.shell.router_connection import Callbacks, RouterConnection, player_url
 from player.shell.wire import ABNORMAL, Closed, MessageSocket
 from shared.messages import player as p
@@ -99,6 +100,36 @@ async def test_a_session_that_can_not_be_resumed_is_joined_again() -> None:
         heard = Heard(scripted.url)
         await until(lambda: len(heard.messages) == 2)
         assert [type(first) for first in scripted.firsts] == [p.Join, p.Resume, p.Join]
+        await heard.end()
+
+
+async def test_a_router_that_would_have_us_join_is_not_avoided_for_another_that_may_hang(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A store was emptied while the player's router slept: the next one knows no session, and is well."""
+    monkeypatch.setattr(module, "full_jitter", lambda attempt, rng: 0.0)
+    async with (
+        routers(([welcome()], 1011), ([], 1011)) as lost,
+        routers(([], CloseCode.NOT_RESUMABLE), ([welcome()], None)) as well,
+    ):
+        heard = Heard(lost.url)
+        heard.link._urls.append(player_url(well.url))
+        await until(lambda: len(heard.messages) == 2)
+        assert [type(first) for first in well.firsts] == [p.Resume, p.Join]
+        assert len(lost.firsts) == 1
+        await heard.end()
+
+
+async def test_a_router_that_welcomes_us_and_closes_at_once_is_tried_ever_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As in jitsi/jitsi-videobridge pull request 2415, where each opening began the back-off again."""
+    attempts: list[int] = []
+    monkeypatch.setattr(module, "full_jitter", lambda attempt, rng: attempts.append(attempt) or 0.001)
+    async with routers(([welcome()], 1011)) as scripted:
+        heard = Heard(scripted.url)
+        await until(lambda: len(attempts) >= 4)
+        assert attempts[:4] == [1, 2, 3, 4]
         await heard.end()
 
 

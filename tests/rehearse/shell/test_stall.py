@@ -15,3 +15,5 @@ async def test_a_loop_that_is_held_up_is_a_stall() -> None:
         await asyncio.sleep(0.05)
     assert meter.worst_ms > 150
     assert meter.forgive(5.0) > 8.0
+    assert [length > 0.15 for _, length in meter.take()] == [True]
+    assert meter.take() == []

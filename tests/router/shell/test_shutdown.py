@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import random
 
+import pytest
+
 from router.shell.router import Router
 from shared.errors import StoreUnavailable
 from tests.fakes.store import FakeStore
@@ -21,6 +23,7 @@ class Deaf(FakeStore):
             raise StoreUnavailable(operation="put_router", detail="took a cancellation for a time-out") from None
 
 
+@pytest.mark.process
 async def test_a_loop_that_swallows_a_cancellation_is_cancelled_again() -> None:
     router = Router(config(), Deaf(clock=float), rng=random.Random(1))
     await router.start()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -66,7 +67,7 @@ async def test_placements_are_told_and_kept_while_redis_is_away_and_brought_to_i
 async def test_a_room_that_stands_on_a_cordoned_sfu_in_redis_is_moved_though_this_router_knew_better(
     router: Router, sfu: Sfu, store: FakeStore
 ) -> None:
-    """Redis lost the room, and a router that did not know of the cordon placed it anew."""
+    """Redis lost the room, and a router that did not know of the cordon placed it again."""
     cordoned = await Sfu("s0", [router.state.announced_ws], load=0.0).start()
     await cordoned.cordon()
     await until(lambda: router.state.directory.refusal("s0", now=router.state.mono()) == "cordoned")
@@ -170,3 +171,22 @@ def test_pages_of_the_package_are_served(pages: Pages, path: str) -> None:
 )
 def test_nothing_else_is(pages: Pages, path: str) -> None:
     assert pages.find(path) is None
+
+
+async def test_who_has_no_media_is_told_to_operators(router: Router, http: aiohttp.ClientSession, sfu: Sfu) -> None:
+    ann = await Player.join(router.state.announced_ws, "room", "ann")
+    await ann.say(player.MediaState(missing=("send", "receive")))
+    await until(lambda: router.state.rooms.without_media == 1, what="it is noted")
+    assert "sluice_router_players_without_media 1.0" in await (await http.get("/metrics")).text()
+
+    async def row() -> dict[str, object]:
+        return dict((await (await http.get("/api/fleet")).json())["routers"][0])
+
+    deadline = router.state.mono() + 10.0
+    while (await row()).get("without_media") != 1:
+        assert router.state.mono() < deadline
+        await asyncio.sleep(0.1)
+    assert (await row())["who_without_media"] == [{"who": "Ann", "room": "room", "missing": ["send", "receive"]}]
+    await ann.say(player.MediaState())
+    await until(lambda: router.state.rooms.without_media == 0, what="it has media again")
+    await ann.close()

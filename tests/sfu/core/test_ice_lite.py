@@ -5,7 +5,16 @@ from __future__ import annotations
 import pytest
 from aioice import stun as aioice_stun
 
-from sfu.core.ice_lite import CONSENT_S, FIRST_CHECK_S, AnsweredCheck, IceCredentials, IceDrop, IceLite, new_credentials
+from sfu.core.ice_lite import (
+    CONSENT_S,
+    FIRST_CHECK_S,
+    MAX_UFRAGS,
+    AnsweredCheck,
+    IceCredentials,
+    IceDrop,
+    IceLite,
+    new_credentials,
+)
 from shared.rtc import stun
 
 HOME = ("192.0.2.1", 4000)
@@ -121,6 +130,24 @@ def test_restart_keeps_the_old_credentials_until_the_new_are_used(ice: IceLite, 
     assert ice.receive(check(credentials), HOME, now=4.0) is IceDrop.UNKNOWN_UFRAG
 
 
+def test_restarts_that_are_never_used_do_not_pile_up(ice: IceLite, credentials: IceCredentials) -> None:
+    restarts = [new_credentials() for _ in range(100)]
+    for fresh in restarts:
+        ice.register(7, fresh, now=1.0)
+    assert isinstance(ice.receive(check(credentials), HOME, now=2.0), AnsweredCheck), "what is in use goes on"
+    assert len(ice._by_ufrag) == MAX_UFRAGS
+    assert isinstance(ice.receive(check(restarts[-1]), HOME, now=3.0), AnsweredCheck), "the newest is taken"
+    assert len(ice._by_ufrag) == 1
+
+
+def test_it_says_when_a_peer_last_checked(ice: IceLite, credentials: IceCredentials) -> None:
+    assert ice.checked_at(7) is None
+    ice.receive(check(credentials), HOME, now=2.0)
+    ice.receive(check(IceCredentials(credentials.ufrag, "wrong")), HOME, now=3.0)
+    ice.heard(7, at=4.0)
+    assert (ice.checked_at(7), ice.checked_at(8)) == (2.0, None)
+
+
 def test_forgotten_peer_is_not_answered_and_not_missed(ice: IceLite, credentials: IceCredentials) -> None:
     ice.register(7, new_credentials(), now=1.0)
     ice.forget(7)
@@ -129,7 +156,7 @@ def test_forgotten_peer_is_not_answered_and_not_missed(ice: IceLite, credentials
     assert ice.silent(now=1000.0) == []
 
 
-def test_silence_while_we_did_not_listen_ends_nobodys_consent() -> None:
+def test_silence_while_we_did_not_listen_ends_no_consent() -> None:
     ice = IceLite()
     ice.register(1, new_credentials(), now=0.0)
     ice.grant(10.0)

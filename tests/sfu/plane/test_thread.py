@@ -331,6 +331,7 @@ def test_peers_may_vanish_at_any_moment() -> None:
         assert b.plane.snapshot().consumers == ()
 
 
+@pytest.mark.process
 def test_peers_that_are_gone_leave_no_memory_behind() -> None:
     """Of 10,000: not even a block of the smallest size each."""
     with bench(viewers=1) as b:

@@ -14,7 +14,8 @@ from shared.rtc import rtcp, rtp, transport_cc
 from shared.rtc.demux import is_rtcp
 from shared.rtc.srtp import SrtpProfile
 from tests.budget import examples
-from tests.fakes.plane_rig import Rig, vp8_payload
+from tests.fakes.h264_stream import pps, sps, stap
+from tests.fakes.plane_rig import H264, Rig, vp8_payload
 
 RIDS = ("l", "m", "h")
 STEPS = 400
@@ -52,12 +53,15 @@ class Twins:
             rig.produce(1, 1, rids=RIDS)
             rig.produce(2, 1, kind="audio")
             rig.produce(3, 2)
+            rig.produce(4, 1, codec=H264, parameter_sets=(sps(0), pps(0)) if seed % 2 else ())
         for number, rid in enumerate(RIDS):
             self.add_stream(100 * (number + 1), rid)
         self.streams.append(Stream(900, "", self.rng.randrange(65536), self.rng.getrandbits(32), 0, "audio"))
+        self.pictures = Stream(700, "", self.rng.randrange(65536), self.rng.getrandbits(32), 0, "pictures")
         for peer in self.viewers:
             self.consume(peer, 1)
             self.consume(peer, 2)
+            self.consume(peer, 4)
 
     def add_stream(self, ssrc: int, rid: str) -> None:
         rng = self.rng
@@ -68,7 +72,7 @@ class Twins:
         self.consumers += 1
         rtx = self.rng.random() < 0.7
         transport_cc = self.rng.choice((None, 8, 8, 8, 200))
-        codec = "opus" if producer == 2 else "VP8"
+        codec = {2: "opus", 4: "H264"}.get(producer, "VP8")
         for rig in self.rigs:
             rig.consume(self.consumers, peer, producer, codec=codec, rtx=rtx, transport_cc=transport_cc)
             rig.plane.follow_delivery(peer, self.consumers % 2 == 1)
@@ -83,6 +87,7 @@ class Twins:
         rng = self.rng
         actions = {
             self.media: 50,
+            self.h264: 20,
             self.wait: 25,
             self.nack: 6,
             self.picture_loss: 3,
@@ -159,6 +164,41 @@ class Twins:
             padding=padding,
             **what,
         )
+
+    def h264(self) -> None:
+        """Parameter sets, pictures that need them, and what only looks so; in order, late, lost or under a new SSRC."""
+        rng, stream = self.rng, self.pictures
+        step = rng.choices((1, 2, -1, -3, 0), weights=(80, 5, 4, 3, 2))[0]
+        sequence = stream.sequence = (stream.sequence + max(step, 0)) & 0xFFFF
+        if rng.random() < 0.5:
+            stream.timestamp += 3000
+        if rng.random() < 0.01:
+            stream.ssrc += 1
+        units = [rng.choice((sps, pps))(rng.randrange(3), rng.randbytes(rng.choice((0, 5, 400)))) for _ in range(3)]
+        whole = stap(*units[: rng.randrange(1, 4)])
+        payload = rng.choices(
+            (
+                b"\x65idr",
+                b"\x7c\x85idr",
+                b"\x61x",
+                units[0],
+                whole,
+                whole[: rng.randrange(len(whole))],
+                b"\x7c\x87",
+                b"",
+            ),
+            weights=(8, 8, 20, 4, 6, 2, 1, 1),
+        )[0]
+        if rng.random() < 0.05:
+            payload = bytes((rng.choice((0x65, 0x67, 0x68, 0x78, 0x7C)),)) + rng.randbytes(rng.randrange(9))
+        self.send_picture(stream, (sequence + min(step, 0)) & 0xFFFF, payload)
+
+    def send_picture(self, stream: Stream, sequence: int, payload: bytes) -> None:
+        what = {"ssrc": stream.ssrc, "sequence": sequence, "timestamp": stream.timestamp, "payload": payload}
+        padding, marker = self.rng.choice((0, 0, 0, 5)), self.rng.random() < 0.3
+        extra = ((13, b"\x02"),) if self.rng.random() < 0.2 else ()
+        extra += self.transport_number()
+        self.each("rtp", 1, payload_type=98, mid="4", padding=padding, marker=marker, extra=extra, **what)
 
     def rtx(self) -> None:
         rng = self.rng
@@ -323,7 +363,7 @@ class Twins:
             rig.check(peer, place, nominated=False)
 
     def joins(self) -> None:
-        self.consume(self.rng.choice(self.viewers), self.rng.choice((1, 2, 3)))
+        self.consume(self.rng.choice(self.viewers), self.rng.choice((1, 2, 3, 4)))
 
     def leaves(self) -> None:
         consumer = self.rng.randrange(1, self.consumers + 1)

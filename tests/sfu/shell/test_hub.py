@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import cast
 
 import pytest
+from msgspec import structs
 from prometheus_client import CollectorRegistry
 
 from sfu.config import SfuConfig
@@ -149,9 +150,10 @@ class World:
         self.told = Told()
         self.news = PlaneNews(self.parts, cast(Reporting, self.told), cast(RouterLinks, self.told))
 
-    def enter(self, name: str, **grants: bool) -> tuple[Player, FakeOutbox]:
+    def enter(self, name: str, *owned: str, **grants: bool) -> tuple[Player, FakeOutbox]:
+        """`owned`: the publications that the router knows as the player's."""
         outbox = FakeOutbox()
-        claims = SfuClaims(sfu="s", room="r", player=name, identity=name, **grants)
+        claims = SfuClaims(sfu="s", room="r", player=name, identity=name, publications=owned, **grants)
         return self.hub.enter(claims, f"token-{name}-{self.now}", outbox), outbox
 
     def publish(
@@ -228,6 +230,52 @@ async def test_an_ice_restart_gets_new_credentials_on_the_same_connection(world:
     assert len(world.media.peers) == 1
 
 
+def last_offer(outbox: FakeOutbox) -> tuple[int, sdp.SessionDescription]:
+    message = outbox.of(SubscribeOffer)[-1]
+    assert isinstance(message, SubscribeOffer)
+    return message.negotiation, sdp.parse(message.sdp)
+
+
+async def test_a_viewer_whose_network_changed_is_offered_new_credentials_on_the_same_connection(world: World) -> None:
+    alice, _ = world.enter("alice")
+    bob, to_bob = world.enter("bob")
+    world.subscriptions.restart(bob, now=world.now)
+    world.publish(alice, MIC)
+    world.subscriptions.want(bob, Subscribe(publications=("mic",)), now=world.now)
+    world.answer(bob, to_bob)
+    number, before = last_offer(to_bob)
+    consumers = set(world.parts.consumers)
+
+    world.subscriptions.restart(bob, now=world.now)
+
+    again, offer = last_offer(to_bob)
+    assert (again, offer.media[0].ufrag) == (number + 1, "u2r1")
+    assert before.media[0].ufrag == "u2r0"
+    assert offer.session_id == before.session_id
+    assert offer.media[0].ssrcs == before.media[0].ssrcs
+    world.answer(bob, to_bob)
+    assert set(world.parts.consumers) == consumers
+    assert len(world.media.peers) == 2
+
+
+async def test_new_credentials_that_were_lost_with_the_websocket_are_told_again(world: World) -> None:
+    alice, _ = world.enter("alice")
+    bob, first = world.enter("bob")
+    world.publish(alice, MIC)
+    world.subscriptions.want(bob, Subscribe(publications=("mic",)), now=world.now)
+    world.answer(bob, first)
+    world.subscriptions.restart(bob, now=world.now)
+    world.hub.websocket_lost(bob, first)
+
+    _, second = world.enter("bob")
+    world.hub.say_again(bob)
+
+    assert last_offer(second)[1].media[0].ufrag == "u2r1"
+    world.answer(bob, second)
+    world.hub.say_again(bob)
+    assert len(second.of(SubscribeOffer)) == 1
+
+
 async def test_a_new_connection_of_the_player_replaces_the_old_with_all_its_publications(world: World) -> None:
     alice, outbox = world.enter("alice")
     world.publish(alice, MIC, fingerprint=1)
@@ -248,7 +296,100 @@ async def test_an_offer_that_cant_be_taken_changes_nothing_and_leaves_no_connect
         world.publish(alice, MIC, fingerprint=2, named=(TrackOffer(mid="7", publication="mic"),))
     await asyncio.sleep(0)
     assert (alice.publications, alice.publishing) == (before, side)
-    assert [peer.closed for peer in world.media.peers] == [False, True]
+    assert [peer.closed for peer in world.media.peers] == [False]
+
+
+async def test_an_ice_restart_in_an_offer_that_cant_be_taken_has_not_begun(world: World) -> None:
+    alice, outbox = world.enter("alice")
+    world.publish(alice, MIC)
+    with pytest.raises(BadSdp):
+        world.publish(alice, MIC, ufrag="again", named=(TrackOffer(mid="7", publication="mic"),))
+    world.publish(alice, MIC, CAM)
+    assert last_answer(outbox).media[0].ufrag == "u1r0", "the player asks for no restart, so it must not see one"
+
+
+async def test_an_id_goes_to_the_session_that_the_router_knows_it_of(world: World) -> None:
+    mallory, to_mallory = world.enter("mallory")
+    bob, to_bob = world.enter("bob")
+    world.publish(mallory, structs.replace(MIC, generation=10**9))
+    squatted = mallory.publications["mic"].producer
+    world.subscriptions.want(bob, Subscribe(publications=("mic",)), now=world.now)
+    world.answer(bob, to_bob)
+    alice, to_alice = world.enter("alice", "mic")
+    world.publish(alice, structs.replace(MIC, generation=2), fingerprint=2)
+    assert (list(mallory.publications), list(alice.publications)) == ([], ["mic"])
+    assert squatted not in world.parts.producers
+    assert alice.room.carried["mic"].player == "alice"
+    (told,) = to_mallory.of(Failed)
+    assert (told.code, told.publication) == (Refusal.STALE, "mic")  # type: ignore[attr-defined]
+    assert to_bob.of(PublicationEnded) == [PublicationEnded(publication="mic")]
+    world.answer(bob, to_bob)  # that the squatter's has gone
+    world.answer(bob, to_bob)
+    assert [each.producer for each in world.media.plane.snapshot().consumers] == [alice.publications["mic"].producer]
+    with pytest.raises(Refused, match="another player"):
+        world.publish(mallory, structs.replace(MIC, generation=10**9 + 1))
+    assert not to_alice.of(Failed)
+
+
+async def test_an_id_that_no_token_names_stays_with_the_first(world: World) -> None:
+    alice, _ = world.enter("alice")
+    world.publish(alice, MIC)
+    mallory, _ = world.enter("mallory")
+    with pytest.raises(Refused, match="another player"):
+        world.publish(mallory, MIC, fingerprint=2)
+
+
+async def test_an_owner_whose_connection_is_lost_gets_its_id_back(world: World) -> None:
+    alice, _ = world.enter("alice", "mic")
+    mallory, _ = world.enter("mallory")
+    world.publish(alice, MIC)
+    world.media.peers[0].on_lost("consent-lost")
+    world.publish(mallory, MIC, fingerprint=2)
+    world.publish(alice, MIC, fingerprint=3)
+    assert (list(mallory.publications), list(alice.publications)) == ([], ["mic"])
+
+
+async def test_a_first_publisher_whose_connection_is_lost_gets_its_id_back_as_well(world: World) -> None:
+    alice, _ = world.enter("alice")
+    mallory, _ = world.enter("mallory")
+    world.publish(alice, MIC, CAM)
+    world.media.peers[0].on_lost("consent-lost")
+    world.publish(mallory, MIC, fingerprint=2)
+    world.publish(alice, MIC, fingerprint=3)
+    assert (list(mallory.publications), list(alice.publications)) == ([], ["mic"])
+    assert alice.room.owners == {"mic": "alice"}, "what it does not publish any more is kept for it no longer"
+    world.hub.leave(alice)
+    assert mallory.room.owners == {}
+
+
+async def test_what_its_owner_has_ended_others_may_keep(world: World) -> None:
+    """A room may have one id for its one screen, which players share in turn."""
+    alice, _ = world.enter("alice", "mic", "cam")
+    bob, _ = world.enter("bob")
+    world.publish(alice, MIC, CAM)
+    world.publishing.stop(alice, ("mic",), now=world.now)
+    world.publish(alice, structs.replace(CAM, mid="0"))
+    world.publish(alice, structs.replace(MIC, publication="other"))
+    world.publish(bob, MIC, CAM, fingerprint=2)
+    with pytest.raises(Refused, match="another player"):
+        world.publish(alice, MIC)
+    with pytest.raises(Refused, match="another player"):
+        world.publish(alice, CAM)
+
+
+async def test_the_newest_token_says_whose_an_id_is(world: World) -> None:
+    alice, _ = world.enter("alice", "mic")
+    world.publish(alice, MIC)
+    bob, _ = world.enter("bob", "mic")
+    world.publish(bob, MIC, fingerprint=2)
+    with pytest.raises(Refused, match="another player"):
+        world.publish(alice, MIC)
+    world.now += 1
+    world.enter("bob")
+    world.now += 1
+    world.enter("alice", "mic")
+    world.publish(alice, MIC, fingerprint=3)
+    assert (list(bob.publications), list(alice.publications)) == ([], ["mic"])
 
 
 async def test_bounds_on_publications_and_subscriptions() -> None:
@@ -365,7 +506,7 @@ async def test_a_lost_publish_connection_ends_its_publications_and_not_the_sessi
     assert world.parts.producers
 
 
-async def test_a_lost_subscribe_connection_is_opened_anew_by_the_next_wish(world: World) -> None:
+async def test_a_lost_subscribe_connection_is_opened_again_by_the_next_wish(world: World) -> None:
     alice, _ = world.enter("alice")
     bob, to_bob = world.enter("bob")
     world.publish(alice, MIC)
@@ -396,6 +537,23 @@ async def test_a_session_ends_with_everything_that_was_its_own(world: World) -> 
     assert (snapshot.peers, snapshot.producers, snapshot.consumers) == ((), (), ())
     assert world.left == ["left", "left"]
     assert world.parts.emptied.is_set()
+
+
+async def test_a_session_whose_websocket_is_away_for_minutes_keeps_its_media(world: World) -> None:
+    """Its proxy is away; that says nothing of packets that flow."""
+    alice, outbox = world.enter("alice")
+    world.publish(alice, MIC)
+    reentry = world.hub.new_reentry(alice)
+    world.hub.websocket_lost(alice, outbox)
+    for _ in range(600):
+        world.now += 1
+        world.media.peers[0].last_heard = world.now - 0.5
+        world.hub.sweep()
+    assert world.hub.coming_back(reentry) is alice
+    assert not world.media.peers[0].closed
+    world.now += 6
+    world.hub.sweep()
+    assert world.left == ["silent"]
 
 
 async def test_a_newer_websocket_replaces_the_older(world: World) -> None:

@@ -18,6 +18,7 @@ from sfu.plane.choice import PlaneKind, make_plane
 from sfu.plane.reference import ReferencePlane
 from sfu.shell.media_metrics import MediaCollector
 from sfu.shell.peer import PeerEnd, PeerTransport
+from sfu.shell.streams import listen_for_streams
 from sfu.shell.udp import MediaPort, PortDrop
 from shared.errors import BadSdp
 from shared.rtc import rtcp, rtp
@@ -25,6 +26,7 @@ from shared.rtc.dtls import Certificate, DtlsFailed, DtlsFailure, DtlsTransport
 from shared.rtc.srtp import SrtpProfile
 from tests.fakes.plane_rig import vp8_payload
 from tests.fakes.rtc_peer import RtcPeer, until
+from tests.fakes.tcp_peer import TcpPeer
 
 VP8 = ProducerCodec(payload_type=96, name="VP8", clock_rate=90_000, rtx_payload_type=97)
 CM_ONLY = (SrtpProfile.AES128_CM_SHA1_80,)
@@ -42,10 +44,14 @@ class Side:
 class Sfu:
     """A media port, and the ends it has made."""
 
-    def __init__(self, host: str = "127.0.0.1", plane: PlaneKind = PlaneKind.COMPILED) -> None:
+    def __init__(self, host: str = "127.0.0.1", plane: PlaneKind = PlaneKind.COMPILED, *, tcp: bool = False) -> None:
         self.events: list[Event] = []
         self.port = MediaPort.open(
-            host, 0, on_events=self.events.extend, make_plane=lambda send: make_plane(send, kind=plane)
+            host,
+            0,
+            on_events=self.events.extend,
+            make_plane=lambda send: make_plane(send, kind=plane),
+            make_streams=(lambda _: listen_for_streams(host, 0)) if tcp else None,
         )
         self.sides: list[Side] = []
         self.clients: list[RtcPeer] = []
@@ -66,16 +72,30 @@ class Sfu:
         self.clients.append(client)
         return client
 
+    async def tcp_client(self, *, host: str = "127.0.0.1") -> TcpPeer:
+        assert self.port.streams is not None
+        client = await TcpPeer.open((host, self.port.streams.port))
+        self.clients.append(client)
+        return client
+
     async def connect(
         self, *, host: str = "127.0.0.1", profiles: tuple[SrtpProfile, ...] | None = None
     ) -> tuple[RtcPeer, Side]:
-        side, client = self.side(), await self.client(host=host, profiles=profiles)
+        client = await self.client(host=host, profiles=profiles)
+        return client, await self.connected(client)
+
+    async def connect_tcp(self, *, host: str = "127.0.0.1") -> tuple[TcpPeer, Side]:
+        client = await self.tcp_client(host=host)
+        return client, await self.connected(client)
+
+    async def connected(self, client: RtcPeer) -> Side:
+        side = self.side()
         side.transport.start([client.fingerprint], "active")
         await client.connect(
             side.transport.credentials.ufrag, side.transport.credentials.pwd, side.transport.fingerprint
         )
         await asyncio.wait_for(side.connected.wait(), 20)
-        return client, side
+        return side
 
     def publish(self, side: Side, producer: int = 1) -> None:
         spec = ProducerSpec(
@@ -283,7 +303,7 @@ async def test_bad_integrity_and_unknown_ufrag_are_not_answered(sfu: Sfu) -> Non
     assert client.stun_answers == 1
 
 
-async def test_strange_datagrams_harm_nobody(sfu: Sfu) -> None:
+async def test_strange_datagrams_do_no_harm(sfu: Sfu) -> None:
     publisher, source = await sfu.connect()
     viewer, side = await sfu.connect()
     sfu.publish(source)
@@ -454,6 +474,32 @@ async def test_a_new_connection_with_the_same_certificate_shakes_hands_again(pla
         await until(lambda: side.ended == [(PeerEnd.CLOSED_BY_PEER, "")])
 
 
+@pytest.mark.parametrize("plane", PlaneKind)
+async def test_an_answer_that_names_another_certificate_lets_its_connection_take_over(plane: PlaneKind) -> None:
+    """A page whose connection has died answers our next offer with another one, which has a certificate of its own."""
+    async with running(Sfu(plane=plane)) as sfu:
+        publisher, source = await sfu.connect()
+        viewer, side = await sfu.connect()
+        sfu.publish(source)
+        sfu.subscribe(side, 1)
+        publisher.send_rtp(packet(0))
+        await until(lambda: len(viewer.received) == 1)
+        new = await begin_again(sfu, viewer, with_its_certificate=False)
+        side.transport.start([new.fingerprint], "active")
+        publisher.send_rtp(packet(1))
+        await until(lambda: len(viewer.received) == 2)
+        credentials = side.transport.credentials
+        await asyncio.wait_for(new.connect(credentials.ufrag, credentials.pwd, side.transport.fingerprint), 5)
+        number = itertools.count(2)
+
+        def arrives() -> bool:
+            publisher.send_rtp(packet(next(number)))
+            return len(new.received) > 3
+
+        await until(arrives, within_s=5.0)
+        assert side.ended == []
+
+
 async def test_a_handshake_begun_again_by_another_changes_nothing(sfu: Sfu) -> None:
     """Be it with another certificate, never finished, or from an address that no check has shown."""
     publisher, source = await sfu.connect()
@@ -547,6 +593,9 @@ class RunsPlane(ReferencePlane):
     def datagrams(self) -> list[tuple[bytes, Address]]:
         return []
 
+    def streamed(self) -> list[tuple[bytes, Address]]:
+        return []
+
     def sending(self) -> tuple[int, int, int, list[tuple[int, int]]]:
         return (5, 2, 1, [])
 
@@ -583,6 +632,7 @@ async def test_runs_that_are_given_up_are_logged_once_and_seen_in_the_metrics(
         port.close()
 
 
+@pytest.mark.process
 async def test_a_peer_that_sends_media_but_no_checks_stays(sfu: Sfu, monkeypatch: pytest.MonkeyPatch) -> None:
     """As GStreamer does: it stops checking once a pair is nominated."""
     monkeypatch.setattr("sfu.core.ice_lite.CONSENT_S", 2.0)

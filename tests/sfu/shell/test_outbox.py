@@ -14,6 +14,7 @@ from tests.fakes.rtc_peer import until
 BIG = Failed(code="x", message="m" * 64_000)
 
 
+@pytest.mark.process
 async def test_a_reader_that_reads_nothing_is_closed_and_the_others_get_everything() -> None:
     outboxes: list[PlayerOutbox] = []
     connections: list[ServerConnection] = []

@@ -1,10 +1,11 @@
-"""Router links: a router that hangs holds up nobody, and one that is gone is replaced."""
+"""Router links: a router that hangs holds up no other, and one that is gone is replaced."""
 
 from __future__ import annotations
 
 import asyncio
 import random
 
+import pytest
 from prometheus_client import CollectorRegistry
 from websockets.asyncio.server import ServerConnection, serve
 
@@ -56,6 +57,7 @@ async def test_a_router_that_never_answers_holds_up_no_other() -> None:
     await sound.stop()
 
 
+@pytest.mark.process
 async def test_a_router_that_reads_nothing_costs_only_its_own_reports() -> None:
     stuck, sound = await LinkRouter("stuck").start(), await LinkRouter("sound").start()
     links = links_to(stuck.url, sound.url)
@@ -102,5 +104,5 @@ async def test_the_goodbye_waits_for_registered_but_not_for_ever() -> None:
         assert await links.say_goodbye(goodbye, within_s=within_s) is answered
         await links.stop()
         await router.stop()
-    assert await links_to("ws://127.0.0.1:9").say_goodbye(goodbye, within_s=1.0), "nobody to wait for"
+    assert await links_to("ws://127.0.0.1:9").say_goodbye(goodbye, within_s=1.0), "no link to wait for"
     await asyncio.sleep(0)

@@ -1,6 +1,6 @@
 /** A few SFUs: a card each, with everything on it. */
 
-import { amount, badge, countdown, make, paintBadge } from "../format.js";
+import { amount, badge, countdown, isolated, make, paintBadge } from "../format.js";
 import { data, facts, shell, style, text } from "./dom.js";
 import { partLines, percent, sparkline } from "./meters.js";
 import { STATES, drainOf, reasonsOf } from "./model.js";
@@ -38,7 +38,7 @@ export function drainBlock({ people = 4 } = {}) {
 
 function drainWords({ drain, state }, { elapsed, asks, ends, lapses, cause }) {
   const inTime = (seconds) => countdown(seconds * 1000);
-  const parts = [`${state === "held" ? "Held" : "Draining"} for ${inTime(elapsed)}, by ${cause}${drain.reason ? `: ${drain.reason}` : ""}.`];
+  const parts = [`${state === "held" ? "Held" : "Draining"} for ${inTime(elapsed)}, by ${isolated(cause)}${drain.reason ? `: ${isolated(drain.reason)}` : ""}.`];
   if (drain.asking) parts.push("Asks the remaining players to move.");
   else if (asks !== null) parts.push(`Asks players to move in ${inTime(asks)}.`);
   if (ends !== null) parts.push(`Killed from outside in ${inTime(ends)}.`);
@@ -89,7 +89,7 @@ export function cards({ open }) {
     list.paint({
       "Players, rooms": `${amount(row.players)}, ${amount(row.rooms)}`,
       "Tracks in, out": `${amount(row.producers)}, ${amount(row.consumers)}`,
-      "Cell, version": `${row.cell}, ${row.version || "–"}`,
+      "Cell, version": `${isolated(row.cell)}, ${isolated(row.version || "–")}`,
     });
   };
   return { create, paint };
@@ -98,7 +98,7 @@ export function cards({ open }) {
 /** What is odd about an SFU, in a sentence; empty when nothing is. */
 export function noteOf({ state, age_s, refused, probe_failure }) {
   if (state === "silent") return `Not heard of for ${age_s.toFixed(0)} s: figures are old, no new work goes there.`;
-  if (state === "warming") return probe_failure ? `Its probe call fails: ${probe_failure}. No capacity yet.` : "No packet forwarded yet: no capacity.";
-  if (state === "odd") return `Takes no new work: ${refused}.`;
+  if (state === "warming") return probe_failure ? `Its probe call fails: ${isolated(probe_failure)}. No capacity yet.` : "No packet forwarded yet: no capacity.";
+  if (state === "odd") return `Takes no new work: ${isolated(refused)}.`;
   return "";
 }

@@ -1,6 +1,6 @@
 /** Drains that go on, the next deadline first, and the last that have ended. */
 
-import { badge, countdown, make, paintBadge } from "../format.js";
+import { badge, countdown, isolated, make, paintBadge } from "../format.js";
 import { data, keyed, shell, style, text } from "./dom.js";
 import { drainOf, reasonsOf } from "./model.js";
 
@@ -29,7 +29,7 @@ export function drains(root, { open, changed }) {
     bar.hidden = drain.share === null;
     style(bar, "--share", (drain.share ?? 0).toFixed(3));
     style(bar, "--ask", (drain.askShare ?? 0).toFixed(3));
-    text(why, [`By ${drain.cause}${row.drain.reason ? `: ${row.drain.reason}` : ""}`, whyWords(players)].filter(Boolean).join(" · "));
+    text(why, [`By ${isolated(drain.cause)}${row.drain.reason ? `: ${isolated(row.drain.reason)}` : ""}`, whyWords(players)].filter(Boolean).join(" · "));
   };
   return (rows, { since, stayers, reports }) => {
     const going = rows.filter(({ drain }) => drain).map((row) => ({ sfu: row.sfu, row, drain: drainOf(row, since), players: stayers.get(row.sfu) }))
@@ -60,5 +60,5 @@ function whyWords(players) {
 
 function endedWords({ version, outcome, to_exit_s, evicted }) {
   const how = outcome === "empty" ? "empty" : outcome || "ended";
-  return `${version ? `${version}, ` : ""}${how} after ${countdown(to_exit_s * 1000)}, ${evicted ? `${evicted} cut off` : "no one cut off"}`;
+  return `${version ? `${isolated(version)}, ` : ""}${how} after ${countdown(to_exit_s * 1000)}, ${evicted ? `${evicted} cut off` : "no one cut off"}`;
 }

@@ -1,6 +1,6 @@
 /** One SFU in detail, at the side: load, drain, who is on it and why, rooms, commands. */
 
-import { amount, badge, make, paintBadge } from "../format.js";
+import { amount, badge, isolated, make, paintBadge } from "../format.js";
 import { reasonText } from "../words.js";
 import { drainBlock, noteOf, statePill } from "./cards.js";
 import { data, facts, keyed, shell, text } from "./dom.js";
@@ -58,7 +58,11 @@ export class Drawer {
     p.lines.paint(row);
     p.drain.paint(row, { since, players: mine?.players });
     text(p.note, noteOf(row));
+    const hadFocus = p.verbs.contains(document.activeElement);
     keyed(p.verbs, verbsFor(row), (verb) => verb, (verb) => verbButton(verb, p.act, () => p.row), (button) => { button.disabled = order?.state === "ordered"; });
+    const held = document.activeElement;
+    // A command that was given is no button any more: the keyboard goes on from what became of it.
+    if (hadFocus && (!p.verbs.contains(held) || held.disabled)) p.order.focus({ preventScroll: true });
     p.row = row;
     text(p.none, whyNone(row));
     p.facts.paint({
@@ -77,7 +81,7 @@ function build(root, act, closed) {
   close.addEventListener("click", closed);
   const p = {
     act, close, row: null, name: badge(""), pill: statePill(), load: make("b", { className: "load" }), spark: sparkline(), lines: partLines(), drain: drainBlock({ people: 8 }),
-    note: make("p", { className: "muted" }), facts: facts(), verbs: make("div", { className: "verbs" }), none: make("p", { className: "muted" }), order: make("p", { className: "order", role: "status" }),
+    note: make("p", { className: "muted" }), facts: facts(), verbs: make("div", { className: "verbs" }), none: make("p", { className: "muted" }), order: make("p", { className: "order", role: "status", tabIndex: -1 }),
     gone: make("p", { className: "muted", textContent: "It has gone: ended, or not heard of for long." }),
     people: make("ul", { className: "people" }), peopleHead: make("h3"), rooms: make("ul", { className: "people" }), roomsHead: make("h3"),
   };
@@ -96,12 +100,12 @@ function paintPeople(p, mine) {
   const players = mine?.players ?? [], rooms = mine?.rooms ?? [];
   text(p.peopleHead, mine ? `Players at home here, as routers hold them: ${players.length}` : "Asking who is here");
   keyed(p.people, players.slice(0, PEOPLE), ({ player }) => player, () => make("li", {}, make("span"), make("span", { className: "muted" })), (item, player) => {
-    text(item.firstChild, `${player.name || player.identity}, in ${player.room}`);
-    text(item.lastChild, player.moving_to ? `moving to ${player.moving_to}` : player.decided ? reasonText(player.reason) : p.row?.drained ? "has not decided" : "");
+    text(item.firstChild, `${isolated(player.name || player.identity)}, in ${isolated(player.room)}`);
+    text(item.lastChild, player.moving_to ? `moving to ${isolated(player.moving_to)}` : player.decided ? reasonText(player.reason) : p.row?.drained ? "has not decided" : "");
   });
   text(p.roomsHead, mine ? `Rooms: ${rooms.length}` : "");
   keyed(p.rooms, rooms.slice(0, ROOMS), ({ room }) => room, () => make("li", {}, make("span"), make("span", { className: "muted" })), (item, room) => {
     text(item.firstChild, room.room);
-    text(item.lastChild, `${room.players} players${room.sfu && room.sfu !== mine.sfu ? `; new work goes to ${room.sfu}` : ""}`);
+    text(item.lastChild, `${room.players} players${room.sfu && room.sfu !== mine.sfu ? `; new work goes to ${isolated(room.sfu)}` : ""}`);
   });
 }

@@ -1,6 +1,6 @@
 /** Who acts here: an operator's token, entered once and kept for this tab; commands, confirmed, followed until the SFU has. */
 
-import { make } from "../format.js";
+import { isolated, make } from "../format.js";
 import { shell, text } from "./dom.js";
 
 const KEY = "sluice-operator-token";
@@ -85,7 +85,7 @@ export class Operator {
   }
 
   #show() {
-    text(this.#button, this.name ? `Operator ${this.name}` : "Act as operator");
+    text(this.#button, this.name ? `Operator ${isolated(this.name)}` : "Act as operator");
     this.#changed();
   }
 
@@ -120,8 +120,8 @@ export class Operator {
   }
 
   #signedIn() {
-    const words = make("p", { textContent: `You act as ${this.name}. Routers log each command with that name, and the SFU shows it.` });
-    return this.#ask(`Operator ${this.name}`, [words], "Forget the token", async () => {
+    const words = make("p", { textContent: `You act as ${isolated(this.name)}. Routers log each command with that name, and the SFU shows it.` });
+    return this.#ask(`Operator ${isolated(this.name)}`, [words], "Forget the token", async () => {
       this.#forget();
       return true;
     });

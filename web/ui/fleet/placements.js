@@ -1,6 +1,6 @@
 /** Placements as they happen, each with what decided it; opened, with who else there was and why not. */
 
-import { badge, make } from "../format.js";
+import { badge, isolated, make } from "../format.js";
 import { keyed, shell, text } from "./dom.js";
 import { ago } from "./scaling.js";
 
@@ -18,7 +18,7 @@ export function placements(root) {
 
 function create(placed) {
   const { room, sfu, reason, cause, identity } = placed;
-  const head = shell("span", "row-head", sfu ? badge(sfu) : make("b", { className: "error", textContent: "nowhere" }), make("span", { className: "who", textContent: `${identity} in ${room}` }), make("time", { className: "when" }));
+  const head = shell("span", "row-head", sfu ? badge(sfu) : make("b", { className: "error", textContent: "nowhere" }), make("span", { className: "who", textContent: `${isolated(identity)} in ${isolated(room)}` }), make("time", { className: "when" }));
   const line = make("span", { className: "muted", textContent: `${words(reason)} · ${words(cause)}` });
   return make("li", {}, make("details", {}, make("summary", {}, head, line), explained(placed)));
 }
@@ -26,9 +26,9 @@ function create(placed) {
 function explained({ candidates = [], rejected = [], kind, sort_by, limit_ignored, room_had, leave, router }) {
   const list = make("ul", { className: "muted" });
   const say = (textContent) => list.append(make("li", { textContent }));
-  say(`${router} asked for ${kind} by ${sort_by}${limit_ignored ? "; the limit left none, so it was ignored" : ""}`);
-  if (leave) say(`the player leaves ${leave}`);
-  if (room_had) say(`the room had ${room_had}`);
+  say(`${isolated(router)} asked for ${kind} by ${sort_by}${limit_ignored ? "; the limit left none, so it was ignored" : ""}`);
+  if (leave) say(`the player leaves ${isolated(leave)}`);
+  if (room_had) say(`the room had ${isolated(room_had)}`);
   for (const candidate of candidates.slice(0, CANDIDATES)) say(scored(candidate, sort_by));
   if (!candidates.length) say("no SFU was eligible");
   const reasons = new Map();
@@ -40,9 +40,9 @@ function explained({ candidates = [], rejected = [], kind, sort_by, limit_ignore
 /** `sfu-2: load 0.41, with 3 in flight 0.44; passed over: cold`. */
 function scored({ sfu, figure, in_flight, corrected, passed_over }, by) {
   const said = figure === null ? `${by} not known` : `${by} ${short(figure)}`;
-  return `${sfu}: ${said}${in_flight ? `, with ${in_flight} in flight ${short(corrected)}` : ""}${passed_over ? `; behind others: ${words(passed_over)}` : ""}`;
+  return `${isolated(sfu)}: ${said}${in_flight ? `, with ${in_flight} in flight ${short(corrected)}` : ""}${passed_over ? `; behind others: ${words(passed_over)}` : ""}`;
 }
 
 const short = (figure) => (Math.abs(figure) >= 100 ? figure.toFixed(0) : figure.toFixed(2));
-const some = (names) => names.slice(0, CANDIDATES).join(", ") + (names.length > CANDIDATES ? ` and ${names.length - CANDIDATES} more` : "");
+const some = (names) => names.slice(0, CANDIDATES).map(isolated).join(", ") + (names.length > CANDIDATES ? ` and ${names.length - CANDIDATES} more` : "");
 const words = (kebab) => String(kebab || "").replaceAll("-", " ");

@@ -1,6 +1,6 @@
 /** The autoscaler: where it stands, and its decisions with their reasons, newest first. */
 
-import { badge, countdown, make } from "../format.js";
+import { badge, countdown, isolated, make } from "../format.js";
 import { data, keyed, shell, text } from "./dom.js";
 import { percent } from "./meters.js";
 import { PARTS } from "./model.js";
@@ -35,7 +35,7 @@ export function headWords(answer) {
   if (answer === undefined) return "";
   if (answer.trouble) return answer.trouble;
   const { leader, state } = answer;
-  const who = leader ? `${leader.controller} leads` : "There is no leader: no controller runs, or Redis has lost its lease";
+  const who = leader ? `${isolated(leader.controller)} leads` : "There is no leader: no controller runs, or Redis has lost its lease";
   if (!state) return leader ? `${who}; no tick yet` : who;
   const { capacity, warming = 0, draining_own = 0, draining_other = 0, unknown = 0, lost = 0, floor = 0, maximum = 0 } = { capacity: 0, ...state.figures };
   const counts = [`${capacity} capacity`, warming && `${warming} warming`, draining_own + draining_other && `${draining_own + draining_other} draining`, unknown && `${unknown} unknown`, lost && `${lost} lost`];
@@ -59,7 +59,7 @@ function create(record) {
   const { action, reason, node, dry_run, detail, controller } = record;
   const title = make("b", { textContent: `${words(action)}${dry_run ? " (dry run)" : ""}` });
   const head = shell("div", "row-head", title, node ? badge(node) : null, make("time", { className: "when", title: new Date(record.at * 1000).toLocaleString() }));
-  const item = shell("li", "", head, make("div", { textContent: words(reason) }), make("div", { className: "muted", textContent: [figureWords(record.figures ?? {}), detail].filter(Boolean).join(" · ") }));
+  const item = shell("li", "", head, make("div", { textContent: words(reason) }), make("div", { className: "muted", textContent: [figureWords(record.figures ?? {}), detail && isolated(detail)].filter(Boolean).join(" · ") }));
   item.title = `${controller}, token ${record.token ?? 0}`;
   data(item, { tone: TONES[action] ?? "info" });
   return item;

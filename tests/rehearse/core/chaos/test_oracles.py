@@ -76,6 +76,30 @@ def test_a_stall_of_the_machine_excuses_a_gap_of_its_size_at_its_time() -> None:
     assert broken(round_) == []
 
 
+def test_what_the_bots_were_late_in_sending_is_granted_once_and_told() -> None:
+    round_ = seen(happened(ChaosKind.KILL_REDIS, "redis"))
+    round_.samples = [sample("ann", at=105.0, gap_ms=900.0)]
+    round_.lags = [(104.8, 0.3)]
+    (only,) = judge(round_, bound_ms=BOUND_MS)
+    assert only.late_s == 0.3
+    assert violation(only, number=1, seed=1, logs="", flags="").machine_late_ms == 300.0
+    round_.lags = [(104.8, 0.45)]
+    assert broken(round_) == []
+    round_.lags = [(90.0, 0.9)]
+    assert broken(round_) == ["untouched media goes on"]
+
+
+def test_what_a_packets_way_waited_for_a_cpu_is_granted() -> None:
+    """A silence that a sample tells may have ended a second before it."""
+    round_ = seen(happened(ChaosKind.KILL_REDIS, "redis"))
+    round_.samples = [sample("ann", at=105.0, gap_ms=900.0)]
+    round_.waits = [(103.4, 0.25), (104.4, 0.2)]
+    assert broken(round_) == []
+    round_.waits = [(101.9, 0.25), (104.4, 0.2)]
+    (only,) = judge(round_, bound_ms=BOUND_MS)
+    assert only.late_s == 0.2
+
+
 def test_media_is_given_up_only_by_those_whom_an_event_touches() -> None:
     round_ = seen(happened(ChaosKind.CUT_LINKS, "sfu-1"), happened(ChaosKind.CUT_MEDIA, "sfu-2", "bob"))
     round_.words = [BotWord(104.0, "ann", "evicted", "sfu-1"), BotWord(104.0, "bob", "evicted", "sfu-2")]
@@ -84,7 +108,7 @@ def test_media_is_given_up_only_by_those_whom_an_event_touches() -> None:
 
 
 @pytest.mark.parametrize("word", ["evicted", "joined"])
-def test_after_a_stall_of_everything_nobody_rejoins(word: str) -> None:
+def test_after_a_stall_of_everything_no_player_rejoins(word: str) -> None:
     round_ = seen(happened(ChaosKind.STALL_ALL, "*", "ann", lasts_s=10.0))
     round_.words = [BotWord(111.0, "ann", word)]
     assert broken(round_) == ["what was only late is not dead"]
@@ -99,7 +123,7 @@ def test_not_to_recover_is_a_violation() -> None:
 
 
 @pytest.mark.parametrize("kind", [ChaosKind.CORDON, ChaosKind.DRAIN_SFU])
-def test_nobody_comes_to_a_cordoned_sfu_once_the_routers_know(kind: ChaosKind) -> None:
+def test_no_player_comes_to_a_cordoned_sfu_once_the_routers_know(kind: ChaosKind) -> None:
     round_ = seen(happened(kind, "sfu-1"))
     round_.words = [
         BotWord(100.0 + CORDON_HEARD_S - 0.1, "ann", "switched", "sfu-1"),
@@ -155,7 +179,7 @@ def test_programs_that_end_and_tracebacks_and_sfus_that_stay_away_are_violations
     ]
 
 
-def test_whoever_shares_a_room_with_a_player_on_the_sfu_is_touched() -> None:
+def test_a_player_that_shares_a_room_with_one_on_the_sfu_is_touched() -> None:
     samples = [
         sample("ann", at=1.0, room="r"),
         sample("bob", at=1.0, room="r", sfu="sfu-2"),

@@ -22,7 +22,7 @@ def test_late_packet_finds_the_span_it_belonged_to() -> None:
     assert spans.for_late("b", 12) is None
 
 
-def test_late_packet_of_a_pause_takes_nobodys_number() -> None:
+def test_late_packet_of_a_pause_takes_no_other_packets_number() -> None:
     spans: SpanMap[str] = SpanMap()
     spans.begin("a", 10, 110, Shifts(100, 0, 0, 0))
     # After 10..14 a pause until 20, which goes on with the next number.
@@ -39,8 +39,10 @@ def test_old_layer_is_of_no_use_after_a_switch() -> None:
     spans.begin("a", 10, 110, Shifts(100, 0, 0, 0))
     spans.begin("b", 500, 120, Shifts(-380, 0, 0, 0))
     assert spans.for_late("a", 12) is None
-    assert spans.locate(112) == ("a", 12, Shifts(100, 0, 0, 0))
-    assert spans.locate(120) == ("b", 500, Shifts(-380, 0, 0, 0))
+    for number, source, index in ((112, "a", 12), (120, "b", 500)):
+        span = spans.locate(number)
+        assert span is not None
+        assert (span.source, span.origin(number)) == (source, index)
     assert spans.locate(109) is None
 
 
@@ -65,7 +67,7 @@ def test_every_output_number_is_used_once_and_found_again(steps: list[str]) -> N
     for number, origin, place in sent:
         found = spans.locate(number)
         assert found is not None
-        assert found[:2] == (origin, place)
+        assert (found.source, found.origin(number)) == (origin, place)
 
 
 LAST = Last(timestamp=1_000_000, picture_id=0, tl0=0, at=10.0)

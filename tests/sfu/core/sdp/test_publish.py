@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sfu.core.sdp.formats import MediaFormat
-from sfu.core.sdp.publish import PublishResult, answer_offer
-from sfu.core.sdp.transport import LocalTransport
+from sfu.core.sdp.publish import PublishedLine, take_offer
+from sfu.core.sdp.transport import LocalTransport, RemoteTransport
 from shared.errors import BadSdp
 from shared.messages.media import TrackOffer
 from shared.rtc.sdp import (
@@ -69,8 +70,15 @@ def offer(*sections: MediaSection) -> SessionDescription:
     return describe(sections, session_id="9", version=1)
 
 
-def answer(description: SessionDescription, *tracks: TrackOffer) -> PublishResult:
-    return answer_offer(description, tracks, local=LOCAL, session_id="5", version=1)
+class Answered(NamedTuple):
+    answer: SessionDescription
+    remote: RemoteTransport
+    tracks: tuple[PublishedLine, ...]
+
+
+def answer(description: SessionDescription, *tracks: TrackOffer) -> Answered:
+    taken = take_offer(description, tracks)
+    return Answered(taken.answer(LOCAL, session_id="5", version=1), taken.remote, taken.tracks)
 
 
 def test_a_browsers_simulcast_is_taken_with_its_rids_extensions_and_feedback() -> None:
@@ -211,7 +219,7 @@ def test_what_is_missing_is_named(
         answer(description, *tracks)
 
 
-def test_a_line_without_a_codec_of_ours_is_rejected_when_nobody_needs_it() -> None:
+def test_a_line_without_a_codec_of_ours_is_rejected_when_no_track_needs_it() -> None:
     g722 = section("audio", "0", Codec(pt=9, name="G722", clock=8000))
     result = answer(offer(g722, section("video", "1", vp8())), V)
     assert result.answer.media[0].rejected
