@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from cyclopts import App
@@ -15,8 +12,9 @@ from cli.output import AsJson, out, print_json, step
 from cli.report import report_table
 from cli.scale_plot import plot_scale
 from cli.scale_report import scale_report
+from cli.sigterm import ended_by_sigterm
 from localfleet.config import SMALL, FleetSize
-from rehearse.config import EIGHT, TEN_MINUTES, TWELVE, ChaosCrowd, ChaosTime, CrowdSize
+from rehearse.config import EIGHT, TEN_MINUTES, TWELVE, UNDISTURBED, ChaosCrowd, ChaosTime, CrowdSize, RollRehearsed
 from rehearse.core.rehearsal import RehearsalKind, advice
 from rehearse.shell.chaos.rehearsal import rehearse_chaos
 from rehearse.shell.rehearsal import rehearse
@@ -57,9 +55,20 @@ async def exit_(*, size: FleetSize = SMALL, crowd: CrowdSize = TWELVE, json: AsJ
 
 
 @app.command
-async def roll(*, size: FleetSize = SMALL, crowd: CrowdSize = TWELVE, json: AsJson = False) -> int:
-    """Replace every SFU, one after another, the replacement first."""
-    return await _run(RehearsalKind.ROLL, size, crowd, json=json)
+async def roll(
+    *,
+    size: FleetSize = SMALL,
+    crowd: CrowdSize = TWELVE,
+    settings: RollRehearsed = UNDISTURBED,
+    json: AsJson = False,
+) -> int:
+    """Let `sluice roll` replace every SFU and start every router again, and check that nobody is cut.
+
+    No player may move more than twice. With `--kills` the command is killed in the middle and given again:
+
+        sluice rehearse roll --sfus 5 --bots 30 --rooms 8 --kills 2
+    """
+    return await _run(RehearsalKind.ROLL, size, crowd, json=json, roll=settings)
 
 
 @app.command
@@ -162,8 +171,10 @@ async def chaos(
     return INTERRUPTED if report.interrupted else 0
 
 
-async def _run(kind: RehearsalKind, size: FleetSize, crowd: CrowdSize, *, json: bool) -> int:
-    report = await rehearse(kind, size=size, crowd=crowd, say=step)
+async def _run(
+    kind: RehearsalKind, size: FleetSize, crowd: CrowdSize, *, json: bool, roll: RollRehearsed = UNDISTURBED
+) -> int:
+    report = await rehearse(kind, size=size, crowd=crowd, say=step, roll=roll)
     if json:
         print_json(report)
         if hint := advice(report):
@@ -171,13 +182,3 @@ async def _run(kind: RehearsalKind, size: FleetSize, crowd: CrowdSize, *, json: 
     else:
         out.print(report_table(report))
     return 0 if report.passed else 1
-
-
-@contextmanager
-def ended_by_sigterm() -> Iterator[None]:
-    """SIGTERM ends us as Ctrl-C does, with everything that we have started: a pool's nodes would outlive us."""
-    before = signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

@@ -12,6 +12,7 @@ def report_table(report: RehearsalReport) -> RenderableType:
     """The figures with their bounds, and the verdict."""
     table = pairs(
         ("players moved", str(report.players_moved)),
+        ("most moves of one player", str(report.moves_per_player_max)),
         ("players stayed", str(report.players_stayed)),
         ("players evicted", str(report.players_evicted)),
         ("players rejoined", str(report.players_rejoined)),

@@ -26,6 +26,7 @@ PASSED_OVER = {
     "failing-connections": "connections to it failed for many",
     "joins-too-fast": "players were joining faster than the cap",
     "not-warmed-up": "not warmed up yet",
+    "rolled-next": "a roll will replace it next",
     "other-cell": "in another cell",
     "other-version": "of another release",
     "leaving": "the player wants to leave it",

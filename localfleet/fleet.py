@@ -9,7 +9,7 @@ import secrets
 import shutil
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -30,6 +30,8 @@ from shared.store.there import find_redis
 
 PAGE_PORT = 8080
 """Where the first router's page is looked for first; the next free port otherwise."""
+ROUTER_ENDS_WITHIN_S = 15.0
+"""It says goodbye to its players within seconds."""
 PORT_TRIES = 5
 """Starts of a program whose ports others take between our look and its use; each try draws other ports."""
 
@@ -152,9 +154,17 @@ class Fleet:
             await self._all_ready(self.routers, name)
         return self.routers[name]
 
-    async def _start_router(self, name: str, page_port: int | None) -> Program:
+    async def restart_router(self, name: str) -> Program:
+        """End a router and start it again on its ports, which the others know. Raises `FleetFailed`."""
+        old = self.routers[name]
+        await old.child.stop(within_s=ROUTER_ENDS_WITHIN_S)
+        self.routers[name] = await self._start_router(name, None, ports=old.ports)
+        await self._all_ready(self.routers, name)
+        return self.routers[name]
+
+    async def _start_router(self, name: str, page_port: int | None, *, ports: Sequence[int] = ()) -> Program:
         host = self.spec.host
-        ws_port, http_port = self._ports.take(), self._ports.take(page_port)
+        ws_port, http_port = ports or (self._ports.take(), self._ports.take(page_port))
         told_port = await self._roads.to_router(name, ws_port)
         arguments = flags(
             router=name,

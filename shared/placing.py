@@ -20,7 +20,7 @@ KEPT = 0
 """The rank of the SFU that a room is to keep, before all others."""
 OTHER = 1
 """The lowest digit of a rank, which all ranks but `KEPT` have. `router.core.selector.ladder` has the others."""
-TOO_FAST = 1 << 5
+TOO_FAST = 1 << 6
 """The digit of a rank that says: players join this SFU faster than the cap."""
 
 

@@ -35,6 +35,14 @@ def find_target(where: Where, *, runs: Path | None = None) -> Target:
     return Target(redis=run.redis, fleet=run.fleet)
 
 
+def find_door(where: Where, *, runs: Path | None = None) -> str:
+    """Where the `sluice up` of this fleet takes orders. Raises `NoFleet` when none runs here."""
+    run = None if where.redis else runfiles.choose(where.fleet, where=runs or state_directory())
+    if run is None or not run.door:
+        raise NoFleet(where.fleet)
+    return run.door
+
+
 def known_secret(where: Where, *, runs: Path | None = None) -> str:
     """The fleet's secret, or empty: for commands that can do without it."""
     try:

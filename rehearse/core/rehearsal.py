@@ -14,6 +14,8 @@ from shared.fleet_rows import short
 
 STALL_MATTERS_MS = 20.0
 """From here on this machine's own stalls may be the reason for a gap beyond the bounds: one audio packet's time."""
+MOVES_BOUND = 2
+"""Most moves of one player in a roll: off its SFU, and at most once more when replacements fill up."""
 REJOIN_BOUND_S = 5.0
 """Longest silence of a player whose SFU was ended by force or died, until it is heard again elsewhere."""
 
@@ -68,6 +70,10 @@ class RehearsalReport(msgspec.Struct, frozen=True, kw_only=True):
     seed: int
     redis_server: str = ""
     took_s: float = 0.0
+    moves_per_player_max: int = 0
+    """Most moves that one player made."""
+    interruptions: int = 0
+    """How often the command of a roll was killed and given again."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -92,10 +98,19 @@ def summarize(
     bounds: Bounds = ON_LOOPBACK,
     stall_ms: float | None = None,
     took_s: float = 0.0,
+    moves: int = 0,
+    roll: Sequence[str] = (),
+    interruptions: int = 0,
 ) -> RehearsalReport:
-    """The report over all endings of a rehearsal: counts are summed, times and gaps are the worst ones."""
+    """The report over all endings of a rehearsal: counts are summed, times and gaps are the worst ones.
+
+    `moves`: the most that one player made; `roll`: why the roll paused or did not end.
+    """
     failures = counted(kind, endings, failures)
     cut = verdict(kind, endings, gaps=gaps, failures=failures, bounds=bounds)
+    cut += roll
+    if kind is RehearsalKind.ROLL and moves > MOVES_BOUND:
+        cut.append(f"a player moved {moves} times; bound {MOVES_BOUND}")
     reports = [ending.report for ending in endings if ending.report is not None]
     told = _worst((at, ending.began) for ending in endings for at in ending.told.values())
     return RehearsalReport(
@@ -123,6 +138,8 @@ def summarize(
         consumers_at_exit=sum(report.consumers_at_exit for report in reports),
         **asdict(scale),
         took_s=round(took_s, 1),
+        moves_per_player_max=moves,
+        interruptions=interruptions,
     )
 
 

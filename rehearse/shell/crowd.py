@@ -105,6 +105,7 @@ class Crowd:
     async def begin_measuring(self) -> None:
         """Gaps and failures from now on count."""
         self.view.failures.clear()
+        self.view.moves.clear()
         await self.tell(cmd="mark")
 
     async def stay_all(self) -> None:

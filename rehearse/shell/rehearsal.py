@@ -14,7 +14,7 @@ from localfleet.errors import FleetFailed
 from localfleet.fleet import Fleet, FleetSpec
 from operators.shell.operations import open_store
 from operators.shell.target import Target
-from rehearse.config import CrowdSize
+from rehearse.config import UNDISTURBED, CrowdSize, RollRehearsed
 from rehearse.core.rehearsal import RehearsalKind, RehearsalReport, Scale, summarize
 from rehearse.shell.crowd import Crowd
 from rehearse.shell.plays import PLAYS
@@ -32,12 +32,18 @@ ALL_HEAR_WITHIN_S = 90.0
 
 
 async def rehearse(
-    kind: RehearsalKind, *, size: FleetSize, crowd: CrowdSize, say: Callable[[str], None]
+    kind: RehearsalKind,
+    *,
+    size: FleetSize,
+    crowd: CrowdSize,
+    say: Callable[[str], None],
+    roll: RollRehearsed = UNDISTURBED,
 ) -> RehearsalReport:
     """Run one rehearsal. Raises `BadSetting` for sizes that make no sense, `FleetFailed` when a program fails."""
     check(size, crowd)
     began = time.monotonic()
     async with staged(kind, size=size, crowd=crowd, say=say) as stage:
+        stage.roll = roll
         server = await server_name(stage.fleet.redis_url)
         async with StallMeter() as stall:
             await PLAYS[kind](stage)
@@ -51,6 +57,9 @@ async def rehearse(
         scale=Scale(**asdict(crowd), sfus=size.sfus, routers=size.routers, redis_server=server),
         stall_ms=stall.worst_ms,
         took_s=time.monotonic() - began,
+        moves=stage.view.most_moves,
+        roll=stage.roll_troubles,
+        interruptions=stage.interruptions,
     )
 
 

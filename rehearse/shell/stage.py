@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from localfleet.errors import FleetFailed
 from localfleet.fleet import Fleet
+from rehearse.config import UNDISTURBED, RollRehearsed
 from rehearse.core.crowd_view import CrowdView
 from rehearse.core.ending import Ending
 from rehearse.core.rehearsal import RehearsalKind
@@ -29,7 +30,11 @@ class Stage:
     crowd: Crowd
     store: Store
     say: Callable[[str], None]
+    roll: RollRehearsed = UNDISTURBED
     endings: list[Ending] = field(default_factory=list)
+    roll_troubles: list[str] = field(default_factory=list)
+    """Why the roll paused or did not end."""
+    interruptions: int = 0
 
     @property
     def view(self) -> CrowdView:

@@ -112,6 +112,9 @@ class FakeStore:
     async def read_failing(self) -> list[Failing]:
         return list(await self._call("read_failing"))
 
+    async def read_roll_next(self) -> frozenset[str]:
+        return frozenset(await self._call("read_roll_next"))
+
     async def push_placements(self, records: Sequence[PlacementRecord]) -> None:
         await self._call("push_placements", records)
 

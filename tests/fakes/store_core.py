@@ -97,6 +97,7 @@ class StoreCore:
         self.stamps: dict[str, Stamps] = {}
         self.routers: dict[str, Kept] = {}
         self.rooms: dict[str, Room] = {}
+        self.roll_next: frozenset[str] = frozenset()
         self.placements = PlacementsCore(lambda: self.clock())
         self.exits: dict[str, ExitOrder] = {}
         self.commands: dict[str, SfuCommand] = {}
@@ -234,6 +235,9 @@ class StoreCore:
 
     def read_failing(self) -> list[Failing]:
         return self.placements.read_failing()
+
+    def read_roll_next(self) -> frozenset[str]:
+        return self.roll_next
 
     def push_placements(self, records: Sequence[PlacementRecord]) -> None:
         self.placements.push(records)
