@@ -6,7 +6,7 @@ import uvloop
 from cyclopts import App
 
 from bench.notify import NotifyReport, NotifySettings, notify
-from cli.output import out, print_json, step
+from cli.output import AsJson, out, print_json, step
 
 DEFAULT = NotifySettings()
 app = App(
@@ -34,14 +34,8 @@ app.command("bench.choose:app", name="choose", help="Time to choose among many S
 
 
 @app.command(name="notify")
-def notify_(*, settings: NotifySettings = DEFAULT, json: bool = False) -> int:
-    """From an SFU's SIGTERM to the last of ten thousand idle players told, and a router's memory per player.
-
-    Parameters
-    ----------
-    json
-        Print the report as JSON.
-    """
+def notify_(*, settings: NotifySettings = DEFAULT, json: AsJson = False) -> int:
+    """Time from an SFU's SIGTERM to the last of ten thousand idle players told, and a router's memory per player."""
     report = uvloop.run(notify(settings, say=step))
     if json:
         print_json(report)

@@ -11,7 +11,7 @@ from cyclopts import App
 
 from bench.plot import check_plot, draw
 from cli.chaos_report import chaos_report
-from cli.output import out, print_json, step
+from cli.output import AsJson, out, print_json, step
 from cli.report import report_table
 from cli.scale_plot import plot_scale
 from cli.scale_report import scale_report
@@ -39,44 +39,26 @@ picture beyond the bounds (40 ms of audio, two frame times of video).
     sluice rehearse exit --server /usr/bin/redis-server
 
 `scale` lets an autoscaler add an SFU and take one out, and checks every step. `chaos` kills, pauses and cuts off
-whatever there is, for minutes or hours, and checks that nobody hears what they need not hear.
+whatever there is, for minutes or hours, and checks that no bot hears what it need not hear.
 """,
 )
 
 
 @app.command
-async def drain(*, size: FleetSize = SMALL, crowd: CrowdSize = TWELVE, json: bool = False) -> int:
-    """SIGTERM to the SFU with the most players: all of them move, and it ends.
-
-    Parameters
-    ----------
-    json
-        Print the report as JSON.
-    """
+async def drain(*, size: FleetSize = SMALL, crowd: CrowdSize = TWELVE, json: AsJson = False) -> int:
+    """SIGTERM to the SFU with the most players: all of them move, and it ends."""
     return await _run(RehearsalKind.DRAIN, size, crowd, json=json)
 
 
 @app.command(name="exit")
-async def exit_(*, size: FleetSize = SMALL, crowd: CrowdSize = TWELVE, json: bool = False) -> int:
-    """A forced exit of a cordoned SFU whose players stay: they are told, and are back elsewhere within 5 s.
-
-    Parameters
-    ----------
-    json
-        Print the report as JSON.
-    """
+async def exit_(*, size: FleetSize = SMALL, crowd: CrowdSize = TWELVE, json: AsJson = False) -> int:
+    """A forced exit of a cordoned SFU whose players stay: they are told, and are back elsewhere within 5 s."""
     return await _run(RehearsalKind.EXIT, size, crowd, json=json)
 
 
 @app.command
-async def roll(*, size: FleetSize = SMALL, crowd: CrowdSize = TWELVE, json: bool = False) -> int:
-    """Replace every SFU, one after another, the replacement first.
-
-    Parameters
-    ----------
-    json
-        Print the report as JSON.
-    """
+async def roll(*, size: FleetSize = SMALL, crowd: CrowdSize = TWELVE, json: AsJson = False) -> int:
+    """Replace every SFU, one after another, the replacement first."""
     return await _run(RehearsalKind.ROLL, size, crowd, json=json)
 
 
@@ -87,7 +69,7 @@ async def scale(
     tick_s: float = 1.0,
     seed: int = 1,
     plot: Path | None = None,
-    json: bool = False,
+    json: AsJson = False,
 ) -> int:
     """Let the load grow until a node is launched, and shrink until one is drained and ended. Takes about a minute.
 
@@ -122,8 +104,6 @@ async def scale(
         Seed of everything that is drawn.
     plot
         Draw the timeline into this file (.png, .svg or .pdf); needs matplotlib.
-    json
-        Print the report as JSON.
     """
     if plot is not None:
         check_plot(plot)

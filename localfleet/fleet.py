@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import random
 import secrets
 import shutil
 import tempfile
@@ -18,11 +17,12 @@ from typing import Any, Self
 
 import aiohttp
 
+from localfleet.config import FleetSize
 from localfleet.errors import FleetFailed
-from localfleet.program import Program, flags, start_program
+from localfleet.program import Program, flags
 from localfleet.roads import DirectRoads, Roads
 from shared.embedded import EmbeddedRedis
-from shared.host.child import Child, start
+from shared.host.child import Child, python, start
 from shared.host.ports import Ports
 from shared.http_client import get_json
 from shared.store.store import Store
@@ -35,18 +35,11 @@ PORT_TRIES = 5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class FleetSpec:
+class FleetSpec(FleetSize):
     """What to start."""
 
-    routers: int = 2
-    sfus: int = 3
-    redis: str = ""
-    """URL of a Redis that runs already; empty: start one."""
-    server: str = ""
-    """Server binary to start; empty: the embedded one."""
     fleet: str = "sluice"
     """Prefix of its keys."""
-    host: str = "127.0.0.1"
     version: str = "local"
     """Version label of the SFUs."""
     links: int | None = None
@@ -84,8 +77,7 @@ class Fleet:
         self.routers: dict[str, Program] = {}
         self.sfus: dict[str, Program] = {}
         self.others: dict[str, Child] = {}
-        self._rng = random.Random()
-        self._ports = Ports(rng=self._rng, host="127.0.0.1" if spec.host == "0.0.0.0" else spec.host)
+        self._ports = Ports(host="127.0.0.1" if spec.host == "0.0.0.0" else spec.host)
         self._session: aiohttp.ClientSession | None = None
         self._made = 0
         self._starts: dict[str, Callable[[], Awaitable[Program]]] = {}
@@ -175,17 +167,8 @@ class Fleet:
             fleet=self.spec.fleet,
             api_open=True,
         )
-        program = await start_program(
-            "router",
-            name,
-            [*arguments, *self.spec.router_flags],
-            logs=self.logs,
-            env=self._env(name),
-            http=f"http://{host}:{http_port}",
-            ws=f"ws://{host}:{told_port}",
-        )
-        program.ports, program.host = (ws_port, http_port), host
-        return program
+        command = python("router", *arguments, *self.spec.router_flags)
+        return await self._start(name, command, ports=(ws_port, http_port), told_port=told_port)
 
     async def add_sfu(self, name: str | None = None, *, version: str | None = None, wait: bool = True) -> Program:
         """One more SFU; with `wait`, returns when the routers may give it players."""
@@ -218,17 +201,15 @@ class Fleet:
             links=self.spec.links,
             version=version,
         )
-        program = await start_program(
-            "sfu",
-            name,
-            [*arguments, *self.spec.sfu_flags],
-            logs=self.logs,
-            env=self._env(name),
-            http=f"http://{host}:{http_port}",
-            ws=f"ws://{host}:{told_port}",
-        )
-        program.ports, program.host = (ws_port, udp_port, http_port), host
-        return program
+        command = python("sfu", *arguments, *self.spec.sfu_flags)
+        return await self._start(name, command, ports=(ws_port, udp_port, http_port), told_port=told_port)
+
+    async def _start(self, name: str, command: list[str], *, ports: tuple[int, ...], told_port: int) -> Program:
+        """Of `ports`, the first is for websockets and the last for HTTP; wait for readiness separately."""
+        host = self.spec.host
+        child = await start(name, command, logs=self.logs, env=self._env(name))
+        http, ws = f"http://{host}:{ports[-1]}", f"ws://{host}:{told_port}"
+        return Program(name=name, child=child, http=http, ws=ws, ports=ports, host=host)
 
     def environment(self) -> dict[str, str]:
         """The environment of this fleet's programs, its secret included."""

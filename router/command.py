@@ -38,5 +38,4 @@ app.default(router_command)
 
 
 async def _run(config: RouterConfig) -> int:
-    rng = random.Random()
-    return await run_router(config, Store(config.redis, fleet=config.fleet, rng=rng), rng=rng)
+    return await run_router(config, Store(config.redis, fleet=config.fleet), rng=random.Random())

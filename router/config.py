@@ -8,7 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from router.core.ice_servers import IceSettings
-from router.core.selector import NodeSelector
+from router.core.selector.node_selector import NodeSelector
 from shared.bounds import check_numbers
 from shared.errors import BadSetting
 from shared.placing import FailureRule
@@ -53,7 +53,7 @@ class RouterConfig:
     failure_share: float = 0.1
     """An SFU is left out when for more than this share of its players no connection comes about; 1: never."""
     failure_players: int = 30
-    """Of at least so many players that were sent there."""
+    """Players that must have been sent to an SFU before that share of them counts."""
     dev_tokens: bool = False
     """Give player tokens to all who ask `POST /api/dev-token`: for trying it out, never in production."""
     api_open: bool = False

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from control.core.autoscaler import TickDecision
+from control.core.autoscaler.effects import TickDecision
 from control.core.autoscaler.world import NodeKind
 from shared.load import Part
 from shared.scaling_records import ScalingFigures

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rehearse.core.rehearsal import Ending, Failure
+from rehearse.core.ending import Ending, Failure
 
 PUBLICATIONS_EACH = 2
 """A bot publishes one audio and one video track."""

@@ -15,7 +15,8 @@ from localfleet.fleet import Fleet
 from localfleet.program import flags
 from rehearse.config import CrowdSize
 from rehearse.core.crowd_view import CrowdView
-from rehearse.core.rehearsal import Failure, LongestGaps
+from rehearse.core.ending import Failure
+from rehearse.core.gaps import LongestGaps
 from shared.host.child import Child, python
 
 FINISH_WITHIN_S = 20.0

@@ -7,7 +7,8 @@ import time
 from collections.abc import Awaitable, Callable
 
 from operators.shell.operations import command, order_exit
-from rehearse.core.rehearsal import REJOIN_BOUND_S, Ending, RehearsalKind
+from rehearse.core.ending import Ending
+from rehearse.core.rehearsal import REJOIN_BOUND_S, RehearsalKind
 from rehearse.shell.stage import Stage
 from shared.records import CommandVerb, ExitScope
 

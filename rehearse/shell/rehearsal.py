@@ -7,6 +7,7 @@ import secrets
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import asdict
 
 from localfleet.config import FleetSize
 from localfleet.errors import FleetFailed
@@ -47,14 +48,7 @@ async def rehearse(
         stage.endings,
         gaps=gaps,
         failures=failures,
-        scale=Scale(
-            bots=crowd.bots,
-            rooms=crowd.rooms,
-            sfus=size.sfus,
-            routers=size.routers,
-            seed=crowd.seed,
-            redis_server=server,
-        ),
+        scale=Scale(**asdict(crowd), sfus=size.sfus, routers=size.routers, redis_server=server),
         stall_ms=stall.worst_ms,
         took_s=time.monotonic() - began,
     )
@@ -66,11 +60,7 @@ async def staged(
 ) -> AsyncIterator[Stage]:
     """A private fleet whose bots all hear each other and have begun to measure. Raises `FleetFailed`."""
     spec = FleetSpec(
-        routers=size.routers,
-        sfus=size.sfus,
-        redis=size.redis,
-        server=size.server,
-        host=size.host,
+        **asdict(size),
         fleet=f"rehearsal-{secrets.token_hex(4)}",
         # One link per SFU, so that some players are told by the router that is linked and some through Redis.
         links=1,

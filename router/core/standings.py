@@ -14,8 +14,10 @@ from itertools import islice
 
 from router.core.directory import Directory, NotPlaceable
 from router.core.inflight import InFlight
-from router.core.selector import NodeSelector, Preference, Rejected, Standing
+from router.core.selector.decision import Rejected, Standing
 from router.core.selector.index import Index
+from router.core.selector.ladder import Preference
+from router.core.selector.node_selector import NodeSelector
 from router.core.selector.sorts import Costs, clients_of
 from shared.placing import Counts, Version
 from shared.records import SfuState, SfuStatus, status_of, version_of
@@ -184,7 +186,7 @@ class Standings:
         return sfu in self._too_fast
 
     def offers_all(self, count: int) -> bool:
-        """So many are all in the order."""
+        """Whether so many offers are all SFUs in the order."""
         return count >= len(self._index)
 
     def is_failing(self, sfu: str) -> bool:
@@ -221,7 +223,7 @@ class Standings:
         return self._costs.of(self._selector.figure(state), clients_of(state))
 
     def _with_cost(self, standing: Standing) -> Standing:
-        """With what a placement costs there by now. SFUs with nothing in flight keep their place: see `refresh`."""
+        """The standing with what a placement costs now. SFUs with nothing in flight keep their place: see `refresh`."""
         if standing.sfu not in self._by_old_mean:
             return standing
         self._put(standing.sfu, standing.state)

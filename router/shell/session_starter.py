@@ -11,7 +11,7 @@ from router.core import bounds
 from router.core.notices import cordoned_message
 from router.core.plan import Ask
 from router.core.room import Room
-from router.core.selector import PlacementDecision
+from router.core.selector.decision import PlacementDecision
 from router.core.sessions import Session
 from router.shell.placing import Placing
 from router.shell.room_reader import RoomReader

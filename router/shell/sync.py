@@ -59,7 +59,7 @@ class Sync:
     async def follow_wakes(self) -> None:
         """Hints of other routers and of operators; after a gap everything is read again."""
         first = True
-        async for hint in self._state.store.wakes():
+        async for hint in self._state.store.wakes(rng=self._state.rng):
             if isinstance(hint, Gap):
                 if not first:
                     self._expect_losses()

@@ -156,7 +156,7 @@ def test_selectors_find_the_pods_of_their_deployment(name: str) -> None:
         assert budget["spec"]["selector"] == of("Deployment", budget["metadata"]["name"])["spec"]["selector"]
 
 
-def test_nobody_but_the_controller_says_how_many_sfus_there_are() -> None:
+def test_only_the_controller_says_how_many_sfus_there_are() -> None:
     assert "replicas" not in of("Deployment", "sluice-sfu")["spec"], "each apply would set the pool back to it"
     assert of("Deployment", "sluice-control")["spec"]["replicas"] == 2
     assert not any(each["kind"] == "HorizontalPodAutoscaler" for each in OBJECTS)

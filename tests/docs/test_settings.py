@@ -11,7 +11,7 @@ from control.core.floors import Floor
 from control.core.pool_settings import CommonPool, DockerPoolSettings, KubernetesPoolSettings, MadePool
 from control.core.scaling_settings import ScalingSettings
 from router.config import RouterConfig
-from router.core.selector import NodeSelector
+from router.core.selector.node_selector import NodeSelector
 from sfu.config import SfuConfig
 from tests.docs.pages import ROOT
 

@@ -34,7 +34,7 @@ async def rehearse(kind: str, *more: str) -> tuple[int, dict[str, object], str]:
     return process.returncode or 0, json.loads(out), err.decode()
 
 
-def check_nobody_lost(report: dict[str, object]) -> None:
+def check_none_lost(report: dict[str, object]) -> None:
     """What holds on any machine, however busy; the bounds on gaps are for `sluice rehearse` on a quiet one."""
     assert report["failed_connections"] == 0, report["cut"]
     assert report["audio_gap_ms_max"] is not None
@@ -45,7 +45,7 @@ def check_nobody_lost(report: dict[str, object]) -> None:
 @pytest.mark.parametrize("server", ["embedded", "redis"], indirect=True)
 async def test_a_drain_moves_everybody_and_ends_with_status_0(server: list[str]) -> None:
     _, report, _ = await rehearse("drain", "--bots", "6", "--rooms", "2", *server)
-    check_nobody_lost(report)
+    check_none_lost(report)
     assert report["players_moved"] != 0
     assert (report["players_stayed"], report["players_evicted"]) == (0, 0)
     assert (report["producers_at_exit"], report["consumers_at_exit"]) == (0, 0)
@@ -54,15 +54,15 @@ async def test_a_drain_moves_everybody_and_ends_with_status_0(server: list[str])
 @pytest.mark.parametrize("server", ["embedded"], indirect=True)
 async def test_a_forced_exit_is_told_and_rejoined_by_everybody(server: list[str]) -> None:
     _, report, _ = await rehearse("exit", "--bots", "6", "--rooms", "2", *server)
-    check_nobody_lost(report)
+    check_none_lost(report)
     assert report["players_stayed"] == report["players_rejoined"] != 0
     assert report["players_moved"] == 0
 
 
 @pytest.mark.parametrize("server", ["redis"], indirect=True)
-async def test_a_roll_replaces_every_sfu_and_evicts_nobody(server: list[str]) -> None:
+async def test_a_roll_replaces_every_sfu_and_evicts_no_player(server: list[str]) -> None:
     _, report, _ = await rehearse("roll", "--bots", "6", "--rooms", "2", *server)
-    check_nobody_lost(report)
+    check_none_lost(report)
     assert report["sfus_ended"] == ["sfu-1", "sfu-2", "sfu-3"]
     assert (report["players_stayed"], report["players_evicted"]) == (0, 0)
     assert report["players_moved"] != 0

@@ -151,3 +151,28 @@ async def test_an_sfu_whose_signalling_stays_away_is_left_without_a_gap(scene: t
         assert "link-lost" in both.steps()
         assert "evicted" not in both.steps()
         assert both.missing() == 0
+
+
+@pytest.mark.parametrize("where", ["here", "there"])
+async def test_a_subscribe_connection_that_breaks_alone_is_opened_again(
+    scene: tuple[Fleet, ChaosRoads], where: str
+) -> None:
+    """To the SFU it is the same peer, which shakes hands once more; or it has lost its end and offers another. What is
+    published never stops."""
+    fleet, _ = scene
+    async with talk(fleet, f"deaf-{where}") as both:
+        ann, bob = both.players
+        link = ann._participant.connections.at(ann.sfu)
+        assert link is not None
+        up, down = link.transports
+        if where == "here":
+            down._end("ice-silent")  # as when its consent has run out
+        else:
+            await down.close()  # only the SFU hears of it, and says so
+        await until(lambda: link._down.connected and link._down.transport is not down)
+        await both.hears()
+        assert link.transports[0] is up
+        numbers = both.heard[bob.identity]
+        assert numbers[-1] - numbers[0] + 1 == len(set(numbers)), "Bob has missed nothing of Ann"
+        assert "evicted" not in both.steps()
+        assert "link-lost" not in both.steps()

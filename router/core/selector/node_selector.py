@@ -71,7 +71,7 @@ class NodeSelector:
         return known(sort.figure(state), absurd=sort.absurd)
 
     def is_too_fast(self, joins_per_s: float) -> bool:
-        """So many joins a second are over the cap."""
+        """Whether so many joins a second are over the cap."""
         return 0 < self.max_joins_per_s <= joins_per_s
 
     def standing(

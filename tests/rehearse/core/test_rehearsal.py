@@ -7,18 +7,9 @@ import pytest
 from rich.console import Console
 
 from cli.report import report_table
-from rehearse.core.rehearsal import (
-    Ending,
-    Failure,
-    LongestGaps,
-    RehearsalKind,
-    RehearsalReport,
-    Scale,
-    advice,
-    counted,
-    summarize,
-    verdict,
-)
+from rehearse.core.ending import Ending, Failure
+from rehearse.core.gaps import LongestGaps
+from rehearse.core.rehearsal import RehearsalKind, RehearsalReport, Scale, advice, counted, summarize, verdict
 from shared.records import DrainReport
 
 GOOD = LongestGaps(audio_ms=40.0, video_ms=66.7)

@@ -67,7 +67,7 @@ async def test_placements_are_told_and_kept_while_redis_is_away_and_brought_to_i
 async def test_a_room_that_stands_on_a_cordoned_sfu_in_redis_is_moved_though_this_router_knew_better(
     router: Router, sfu: Sfu, store: FakeStore
 ) -> None:
-    """Redis lost the room, and a router that did not know of the cordon placed it anew."""
+    """Redis lost the room, and a router that did not know of the cordon placed it again."""
     cordoned = await Sfu("s0", [router.state.announced_ws], load=0.0).start()
     await cordoned.cordon()
     await until(lambda: router.state.directory.refusal("s0", now=router.state.mono()) == "cordoned")
