@@ -21,7 +21,8 @@ from bench.stats import percentile
 from router.core.assignment import Assigner
 from router.core.directory import MAX_SFUS, Directory
 from router.core.plan import Ask
-from router.core.selector import NodeSelector, Preference
+from router.core.selector.ladder import Preference
+from router.core.selector.node_selector import NodeSelector
 from shared.errors import BadSetting
 from shared.placing import PlacedRoom
 from shared.records import LoadParts, RoomPlacement, SfuState

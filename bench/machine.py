@@ -6,7 +6,8 @@ import os
 import socket
 import sys
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,6 +37,18 @@ def split_cores() -> Cores:
     return Cores(server=ours[0], generator=ours[1]) if len(ours) > 1 else Cores(server=None, generator=None)
 
 
+@contextmanager
+def pinned(core: int | None) -> Iterator[None]:
+    """The calling thread, and what it starts within, runs on `core`; None: anywhere."""
+    before = os.sched_getaffinity(0)
+    if core is not None:
+        os.sched_setaffinity(0, {core})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
 def busy_seconds(cores: Collection[int]) -> float:
     """CPU that all programs have spent on these cores since the machine's start, in steps of 10 ms (`/proc/stat`)."""
     tick = os.sysconf("SC_CLK_TCK")
@@ -60,7 +73,7 @@ def socket_drops(port: int, *, host: str = "0.0.0.0") -> int:
 
 
 def others_share(cores: Collection[int]) -> float:
-    """Of one core, what others spend right now; looks for half a second, in which the caller does nothing."""
+    """What others spend right now, of one core; looks for half a second, in which the caller does nothing."""
     before = busy_seconds(cores)
     time.sleep(LOOK_S)
     return (busy_seconds(cores) - before) / LOOK_S

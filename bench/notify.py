@@ -1,10 +1,9 @@
-"""From an SFU's cordon to the last of ten thousand players told, and what a player costs a router in memory."""
+"""How long an SFU's cordon takes to reach the last of ten thousand players, and what memory a player costs a router."""
 
 from __future__ import annotations
 
 import asyncio
 import gc
-import resource
 import signal
 import time
 from collections.abc import Callable
@@ -21,6 +20,7 @@ from localfleet.program import flags
 from shared.bounds import check_numbers
 from shared.errors import BadSetting
 from shared.host.child import python
+from shared.host.files import raise_open_files
 
 P99_BOUND_MS = 500.0
 MEMORY_BOUND_KIB = 25.0
@@ -71,7 +71,9 @@ class NotifyReport(msgspec.Struct, frozen=True, kw_only=True):
 async def notify(settings: NotifySettings, *, say: Callable[[str], None]) -> NotifyReport:
     """Fill two routers, cordon the SFU that every room uses, and time each player's `cordoned-sfu`."""
     settings.check()
-    raise_file_limit(settings.players)
+    wanted, most = settings.players + 1000, raise_open_files()
+    if 0 <= most < wanted:
+        raise BadSetting(setting="--players", detail=f"needs {wanted} open files, but the hard limit is {most}")
     spec = FleetSpec(routers=settings.routers, sfus=1, links=settings.links, fleet="bench")
     async with Fleet(spec, say=say) as fleet:
         (sfu,) = fleet.sfus
@@ -100,7 +102,7 @@ async def notify(settings: NotifySettings, *, say: Callable[[str], None]) -> Not
 
 
 async def _keep_from_ending(fleet: Fleet) -> None:
-    """One player with media that stays: an SFU with nobody on it would end in the same moment."""
+    """One player with media that stays: an SFU without players would end in the same moment."""
     arguments = flags(routers=fleet.router_urls(), room="stayer", bots=1, video=False, behaviour="0s conversation")
     await fleet.start_other("stayer", python("client_sim", *arguments))
     deadline = time.monotonic() + STAYER_WITHIN_S
@@ -129,13 +131,3 @@ def _report(settings: NotifySettings, times_ms: list[float], grown: list[int]) -
         memory_bound_kib=MEMORY_BOUND_KIB,
         passed=everybody and p99 < P99_BOUND_MS and max(kib) < MEMORY_BOUND_KIB,
     )
-
-
-def raise_file_limit(players: int) -> None:
-    """Let this process and its children open a socket a player. Raises `BadSetting` when the machine does not."""
-    wanted = players + 1000
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if hard != resource.RLIM_INFINITY and hard < wanted:
-        raise BadSetting(setting="--players", detail=f"needs {wanted} open files, but the hard limit is {hard}")
-    if soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

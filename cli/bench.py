@@ -6,7 +6,7 @@ import uvloop
 from cyclopts import App
 
 from bench.notify import NotifyReport, NotifySettings, notify
-from cli.output import out, print_json, step
+from cli.output import AsJson, out, print_json, step
 
 DEFAULT = NotifySettings()
 app = App(
@@ -34,13 +34,10 @@ app.command("bench.choose:app", name="choose", help="Time to choose among many S
 
 
 @app.command(name="notify")
-def notify_(*, settings: NotifySettings = DEFAULT, json: bool = False) -> int:
-    """From an SFU's SIGTERM to the last of ten thousand idle players told, and a router's memory per player.
+def notify_(*, settings: NotifySettings = DEFAULT, json: AsJson = False) -> int:
+    """Time from an SFU's SIGTERM to the last of ten thousand idle players told, and a router's memory per player.
 
-    Parameters
-    ----------
-    json
-        Print the report as JSON.
+    It ends an SFU, so it starts a fleet of its own; the one that `sluice up` runs here is left alone.
     """
     report = uvloop.run(notify(settings, say=step))
     if json:

@@ -50,9 +50,7 @@ class GeneratorMissing(SluiceError):
 
     code = "generator-missing"
 
-    def __init__(self, *, detail: str) -> None:
-        super().__init__()
-        self.detail = detail
+    detail: str
 
     def sentence(self) -> str:
         return (

@@ -7,7 +7,7 @@ import time
 import uvloop
 
 from bench.capacity.file import write
-from bench.capacity.host import allow_many_files, default_interface, egress_ceiling, read_host, read_interface
+from bench.capacity.host import default_interface, egress_ceiling, read_host, read_interface
 from bench.capacity.plot import plot_finding
 from bench.capacity.settings import CapacitySettings
 from bench.capacity.text import CapacityReport, caveats, ceilings, report_json, report_text, story
@@ -16,6 +16,7 @@ from bench.plot import check_plot, draw
 from cli.bench_relay import require_generator
 from cli.output import err, out, print_json, step
 from shared.errors import BadSetting
+from shared.host.files import raise_open_files
 
 DEFAULT = CapacitySettings()
 
@@ -55,7 +56,7 @@ def capacity(*, settings: CapacitySettings = DEFAULT) -> int:
     cores = split_cores()
     for warning in warnings(cores):
         err.print(f"[yellow]warning:[/yellow] {warning}")
-    allow_many_files()
+    raise_open_files()
     host = read_host(cores.both)
     finding = uvloop.run(find(settings, cores, say=step))
     report = CapacityReport(finding=finding, egress=egress, host=host, settings=settings, at=time.time())

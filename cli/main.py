@@ -37,6 +37,8 @@ COMMANDS = {
     "cordon": ("cli.cordon:cordon", "Take an SFU out of new placements; its calls go on."),
     "uncordon": ("cli.cordon:uncordon", "Let an SFU take new players again."),
     "drain": ("cli.drain:drain", "Cordon an SFU and let it end once its last player has left."),
+    "roll": ("cli.roll:roll", "Replace every SFU, and restart the routers."),
+    "add": ("cli.add:add", "Start one more SFU in the fleet that runs here."),
     "drains": ("cli.drains:drains", "List the results of past drains."),
     "explain": ("cli.explain:explain", "Tell why a room or a player is where it is."),
     "exit": ("cli.exit:exit_", "End cordoned SFUs now; their players rejoin elsewhere."),
@@ -52,7 +54,7 @@ COMMANDS = {
     "sfu": ("sfu.command:sfu_command", "Run an SFU."),
 }
 """Where each command is, and its line in the list of commands."""
-OPERATORS = {"status", "cordon", "uncordon", "drain", "drains", "explain", "exit"}
+OPERATORS = {"status", "cordon", "uncordon", "drain", "roll", "add", "drains", "explain", "exit"}
 """Commands that act on a running fleet."""
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
+from cyclopts import Parameter
 from rich.console import Console
 from rich.text import Text
 
@@ -13,6 +14,8 @@ from localfleet.errors import FleetFailed
 from shared.errors import SluiceError
 from shared.logs import visible
 
+AsJson = Annotated[bool, Parameter(help="Print the report as JSON.")]
+"""The type of a command's `json`, where that is all to say of it."""
 PIPED_WIDTH = 160
 """Columns of a table that goes to a file or a pipe, which have no width."""
 out = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else PIPED_WIDTH)

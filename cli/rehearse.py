@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from cyclopts import App
 
 from bench.plot import check_plot, draw
 from cli.chaos_report import chaos_report
-from cli.output import out, print_json, step
+from cli.output import AsJson, out, print_json, step
 from cli.report import report_table
 from cli.scale_plot import plot_scale
 from cli.scale_report import scale_report
+from cli.sigterm import ended_by_sigterm
 from localfleet.config import SMALL, FleetSize
-from rehearse.config import EIGHT, TEN_MINUTES, TWELVE, ChaosCrowd, ChaosTime, CrowdSize
+from rehearse.config import EIGHT, TEN_MINUTES, TWELVE, UNDISTURBED, ChaosCrowd, ChaosTime, CrowdSize, RollRehearsed
 from rehearse.core.rehearsal import RehearsalKind, advice
 from rehearse.shell.chaos.rehearsal import rehearse_chaos
 from rehearse.shell.rehearsal import rehearse
@@ -39,45 +37,38 @@ picture beyond the bounds (40 ms of audio, two frame times of video).
     sluice rehearse exit --server /usr/bin/redis-server
 
 `scale` lets an autoscaler add an SFU and take one out, and checks every step. `chaos` kills, pauses and cuts off
-whatever there is, for minutes or hours, and checks that nobody hears what they need not hear.
+whatever there is, for minutes or hours, and checks that no bot hears what it need not hear.
 """,
 )
 
 
 @app.command
-async def drain(*, size: FleetSize = SMALL, crowd: CrowdSize = TWELVE, json: bool = False) -> int:
-    """SIGTERM to the SFU with the most players: all of them move, and it ends.
-
-    Parameters
-    ----------
-    json
-        Print the report as JSON.
-    """
+async def drain(*, size: FleetSize = SMALL, crowd: CrowdSize = TWELVE, json: AsJson = False) -> int:
+    """SIGTERM to the SFU with the most players: all of them move, and it ends."""
     return await _run(RehearsalKind.DRAIN, size, crowd, json=json)
 
 
 @app.command(name="exit")
-async def exit_(*, size: FleetSize = SMALL, crowd: CrowdSize = TWELVE, json: bool = False) -> int:
-    """A forced exit of a cordoned SFU whose players stay: they are told, and are back elsewhere within 5 s.
-
-    Parameters
-    ----------
-    json
-        Print the report as JSON.
-    """
+async def exit_(*, size: FleetSize = SMALL, crowd: CrowdSize = TWELVE, json: AsJson = False) -> int:
+    """A forced exit of a cordoned SFU whose players stay: they are told, and are back elsewhere within 5 s."""
     return await _run(RehearsalKind.EXIT, size, crowd, json=json)
 
 
 @app.command
-async def roll(*, size: FleetSize = SMALL, crowd: CrowdSize = TWELVE, json: bool = False) -> int:
-    """Replace every SFU, one after another, the replacement first.
+async def roll(
+    *,
+    size: FleetSize = SMALL,
+    crowd: CrowdSize = TWELVE,
+    settings: RollRehearsed = UNDISTURBED,
+    json: AsJson = False,
+) -> int:
+    """Let `sluice roll` replace every SFU and start every router again, and check that nobody is cut.
 
-    Parameters
-    ----------
-    json
-        Print the report as JSON.
+    No player may move more than twice. With `--kills` the command is killed in the middle and given again:
+
+        sluice rehearse roll --sfus 5 --bots 30 --rooms 8 --kills 2
     """
-    return await _run(RehearsalKind.ROLL, size, crowd, json=json)
+    return await _run(RehearsalKind.ROLL, size, crowd, json=json, roll=settings)
 
 
 @app.command
@@ -87,7 +78,7 @@ async def scale(
     tick_s: float = 1.0,
     seed: int = 1,
     plot: Path | None = None,
-    json: bool = False,
+    json: AsJson = False,
 ) -> int:
     """Let the load grow until a node is launched, and shrink until one is drained and ended. Takes about a minute.
 
@@ -122,8 +113,6 @@ async def scale(
         Seed of everything that is drawn.
     plot
         Draw the timeline into this file (.png, .svg or .pdf); needs matplotlib.
-    json
-        Print the report as JSON.
     """
     if plot is not None:
         check_plot(plot)
@@ -182,8 +171,10 @@ async def chaos(
     return INTERRUPTED if report.interrupted else 0
 
 
-async def _run(kind: RehearsalKind, size: FleetSize, crowd: CrowdSize, *, json: bool) -> int:
-    report = await rehearse(kind, size=size, crowd=crowd, say=step)
+async def _run(
+    kind: RehearsalKind, size: FleetSize, crowd: CrowdSize, *, json: bool, roll: RollRehearsed = UNDISTURBED
+) -> int:
+    report = await rehearse(kind, size=size, crowd=crowd, say=step, roll=roll)
     if json:
         print_json(report)
         if hint := advice(report):
@@ -191,13 +182,3 @@ async def _run(kind: RehearsalKind, size: FleetSize, crowd: CrowdSize, *, json: 
     else:
         out.print(report_table(report))
     return 0 if report.passed else 1
-
-
-@contextmanager
-def ended_by_sigterm() -> Iterator[None]:
-    """SIGTERM ends us as Ctrl-C does, with everything that we have started: a pool's nodes would outlive us."""
-    before = signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

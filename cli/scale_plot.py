@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from bench.plot import GRID, new_figure
+from bench.plot import GRID, dress, legend, new_figure
 from control.core.scaling_settings import ScalingSettings
 from rehearse.core.scale.rehearsal import ScaleReport
 from rehearse.core.scale.timeline import Event
@@ -77,7 +77,8 @@ def _load(axes: Axes, report: ScaleReport) -> None:
     for height, words in ((out_at, "hot from here"), (in_at, "quiet up to here")):
         axes.annotate(words, (1, height), xycoords=("axes fraction", "data"), fontsize=8, ha="right", va="bottom")
     axes.set_ylim(0, 1.05)
-    _dress(axes, "share of a full node")
+    dress(axes, "", "share of a full node")
+    legend(axes)
 
 
 def _nodes(axes: Axes, report: ScaleReport) -> None:
@@ -92,15 +93,8 @@ def _nodes(axes: Axes, report: ScaleReport) -> None:
     )  # fmt: skip
     axes.set_ylim(0, report.nodes + 2.4)
     axes.set_yticks(range(report.nodes + 2))
-    axes.set_xlabel("seconds")
-    _dress(axes, "nodes")
-
-
-def _dress(axes: Axes, label: str) -> None:
-    axes.set_ylabel(label)
-    axes.grid(axis="y", color=GRID, linewidth=0.6)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(loc="upper left", fontsize=8, frameon=False, ncols=4)
+    dress(axes, "seconds", "nodes")
+    legend(axes)
 
 
 def _known(values: list[float | None]) -> list[float]:

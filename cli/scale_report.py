@@ -7,6 +7,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from cli.tables import known, pairs
 from rehearse.core.scale.rehearsal import ScaleReport
 from rehearse.core.scale.timeline import Event, TickRow
 
@@ -77,8 +78,8 @@ def _tick(row: TickRow) -> tuple[str, str, str, str, str, str, str, Text]:
     return (
         mean,
         "█" * round(BAR * min(1.2, row.mean or 0.0)),
-        _share(row.streams),
-        _share(row.cpu),
+        known(row.streams, "{:.2f}"),
+        known(row.cpu, "{:.2f}"),
         nodes,
         f"{row.hits}" if row.hits else "",
         f"{row.quiet}" if row.quiet else "",
@@ -87,29 +88,28 @@ def _tick(row: TickRow) -> tuple[str, str, str, str, str, str, str, Text]:
 
 
 def _figures(report: ScaleReport) -> RenderableType:
-    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)
     stages = {
         "healthy": report.launch_to_healthy_s,
         "first packet": report.launch_to_first_packet_s,
         "capacity": report.launch_to_capacity_s,
         "first room": report.launch_to_first_room_s,
     }
-    told = ", ".join(f"{name} {_s(seconds)}" for name, seconds in stages.items())
+    told = ", ".join(f"{name} {known(seconds, '{:.1f} s')}" for name, seconds in stages.items())
     bounds = f"(bound {report.audio_gap_ms_bound:.0f} ms)", f"(bound {report.video_gap_ms_bound:.0f} ms)"
-    rows = [
+    return pairs(
         ("from launch to", told),
-        ("from cordon to end", _s(report.cordon_to_terminate_s)),
-        ("at its end", f"{_n(report.streams_at_terminate)} streams, {_n(report.egress_bps_at_terminate)} bit/s"),
+        ("from cordon to end", known(report.cordon_to_terminate_s, "{:.1f} s")),
+        (
+            "at its end",
+            f"{_whole(report.streams_at_terminate)} streams, {_whole(report.egress_bps_at_terminate)} bit/s",
+        ),
         ("failed connections", str(report.failed_connections)),
         ("players moved, stayed, cut", f"{report.players_moved}, {report.players_stayed}, {report.players_evicted}"),
-        ("longest audio gap", f"{_n(report.audio_gap_ms_max)} ms  {bounds[0]}"),
-        ("longest video gap", f"{_n(report.video_gap_ms_max)} ms  {bounds[1]}"),
-        ("longest stall of this machine", f"{_n(report.machine_stall_ms_max)} ms"),
+        ("longest audio gap", f"{_whole(report.audio_gap_ms_max)} ms  {bounds[0]}"),
+        ("longest video gap", f"{_whole(report.video_gap_ms_max)} ms  {bounds[1]}"),
+        ("longest stall of this machine", f"{_whole(report.machine_stall_ms_max)} ms"),
         ("CPU alone", _cpu(report)),
-    ]
-    for name, value in rows:
-        table.add_row(name, value)
-    return table
+    )
 
 
 def _cpu(report: ScaleReport) -> str:
@@ -121,20 +121,10 @@ def _cpu(report: ScaleReport) -> str:
 
 
 def _promises(report: ScaleReport) -> RenderableType:
-    table = Table(box=None, show_header=False, padding=(0, 1, 0, 0), pad_edge=False)
-    for promise in report.promises:
-        mark = Text("✗", style="bold red") if promise.broken else Text("✓", style="green")
-        table.add_row(mark, Text("\n".join([promise.promise, *(f"  {each}" for each in promise.broken)])))
-    return table
+    good, bad = Text("✓", style="green"), Text("✗", style="bold red")
+    rows = ((bad if each.broken else good, Text("\n  ".join([each.promise, *each.broken]))) for each in report.promises)
+    return pairs(*rows, gap=1)
 
 
-def _share(value: float | None) -> str:
-    return "–" if value is None else f"{value:.2f}"
-
-
-def _s(value: float | None) -> str:
-    return "–" if value is None else f"{value:.1f} s"
-
-
-def _n(value: float | None) -> str:
-    return "–" if value is None else f"{value:.0f}"
+def _whole(value: float | None) -> str:
+    return known(value, "{:.0f}")

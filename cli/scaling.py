@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC
 from pathlib import Path
 
 from cyclopts import App
@@ -13,11 +13,12 @@ from rich.text import Text
 from cli.environment import where_only
 from cli.last import check_last
 from cli.output import out, plain, print_json
+from cli.tables import columns
 from control.core.pool_settings import read_pool
 from control.shell.program import load_settings
 from operators.config import HERE, Where
 from operators.core.scaling_view import leader_words, load_words, node_words, plan_words, record_figures, streak_words
-from operators.core.since import since_words
+from operators.core.since import at_time, since_words
 from operators.shell.operations import open_store
 from operators.shell.target import find_target
 from shared.scaling_records import ScaleAction, ScalingRecord
@@ -100,13 +101,11 @@ def summary(seen: Scaling) -> Table:
 
 def records_table(records: tuple[ScalingRecord, ...]) -> Table:
     """The decisions, newest first."""
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold dim")
-    for column in ("at (UTC)", "action", "reason", "SFU", "figures", "detail"):
-        table.add_column(column, overflow="fold")
+    table = columns("at (UTC)", "action", "reason", "SFU", "figures", "detail")
     for record in records:
         action = f"{record.action} (dry run)" if record.dry_run else record.action
         table.add_row(
-            _when(record.at),
+            at_time(record.at, "%m-%d %H:%M:%S", zone=UTC),
             plain(action, _STYLES.get(_known(record.action), "")),
             plain(record.reason),
             plain(record.node),
@@ -114,13 +113,6 @@ def records_table(records: tuple[ScalingRecord, ...]) -> Table:
             plain(record.detail),
         )
     return table
-
-
-def _when(at: float) -> str:
-    try:
-        return datetime.fromtimestamp(at, UTC).strftime("%m-%d %H:%M:%S")
-    except (ValueError, OverflowError, OSError):  # no time of Redis' clock
-        return "?"
 
 
 def _known(action: str) -> ScaleAction:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from cli.output import plain
+from operators.core.since import at_time
 from shared.logs import visible
 from shared.placement_records import PlacementCandidate, PlacementRecord
 
@@ -26,6 +26,7 @@ PASSED_OVER = {
     "failing-connections": "connections to it failed for many",
     "joins-too-fast": "players were joining faster than the cap",
     "not-warmed-up": "not warmed up yet",
+    "rolled-next": "a roll will replace it next",
     "other-cell": "in another cell",
     "other-version": "of another release",
     "leaving": "the player wants to leave it",
@@ -73,14 +74,7 @@ def _headline(record: PlacementRecord, name: str) -> Text:
     called = record.identity if name in ("", record.identity) else f"{name} ({record.identity})"
     who = visible(f"{called} {did} in {record.room}")
     by = plain(f"{record.reason}, by {record.router}", "dim")
-    return Text.assemble(f"{_when(record.at)}  {who} → ", where, "  ", by)
-
-
-def _when(at: float) -> str:
-    try:
-        return f"{datetime.fromtimestamp(at):%H:%M:%S}"
-    except (ValueError, OverflowError, OSError):  # no time of Redis' clock
-        return "--:--:--"
+    return Text.assemble(f"{at_time(record.at)}  {who} → ", where, "  ", by)
 
 
 def why(record: PlacementRecord) -> str:

@@ -1,4 +1,4 @@
-"""Tables for people: the fleet, the players on an SFU, drain reports."""
+"""Tables for people: how all of them look; the fleet, the players on an SFU, drain reports."""
 
 from __future__ import annotations
 
@@ -17,18 +17,19 @@ STYLES = {"ONLINE": "green", "CORDONED": "yellow", "TERMINATING": "red", SILENT:
 
 
 def fleet_table(view: FleetView) -> RenderableType:
-    """SFUs with status, load and drain, and routers with their players."""
-    sfus = _table("SFU", "status", "load", "players", "rooms", "in", "out", "version", "drain")
+    """SFUs with status and load, a line for each drain, and routers with their players."""
+    sfus = columns("SFU", "status", "load", "players", "rooms", "in", "out", "version")
+    # Not a column: with the others it would have ten characters left of eighty.
+    drains = [plain(f"{row.sfu}: {words}", "yellow") for row in view.sfus if (words := drain_of(row))]
     for row in view.sfus:
         sfus.add_row(
             plain(row.sfu),
             plain(status_words(row), STYLES.get(row.status, "magenta")),
-            "–" if row.load is None else f"{row.load:.0%} {row.binding}".rstrip(),
-            *(_count(value) for value in (row.players, row.rooms, row.producers, row.consumers)),
+            known(row.load, f"{{:.0%}} {row.binding}").rstrip(),
+            *(known(value) for value in (row.players, row.rooms, row.producers, row.consumers)),
             plain(row.version),
-            plain(drain_of(row)),
         )
-    routers = _table("router", "players", "no media", "linked SFUs", "API")
+    routers = columns("router", "players", "no media", "linked SFUs", "API")
     for router in view.routers:
         if router.silent:
             routers.add_row(plain(router.router), "–", "–", plain(f"silent {router.silent_for_s:.0f} s", "red"), "")
@@ -36,11 +37,11 @@ def fleet_table(view: FleetView) -> RenderableType:
             routers.add_row(
                 plain(router.router),
                 str(router.players),
-                plain(_count(router.without_media), "red" if router.without_media else ""),
+                plain(known(router.without_media), "red" if router.without_media else ""),
                 plain(" ".join(router.sfus)),
                 plain(router.http),
             )
-    return Group(sfus, routers, *_without_media(view))
+    return Group(sfus, *drains, routers, *_without_media(view))
 
 
 def _without_media(view: FleetView) -> list[RenderableType]:
@@ -52,7 +53,7 @@ def _without_media(view: FleetView) -> list[RenderableType]:
 
 def players_table(players: Sequence[dict[str, Any]]) -> RenderableType:
     """The players on an SFU, and what the rule of each said."""
-    table = _table("player", "room", "why it is still here")
+    table = columns("player", "room", "why it is still here")
     for player in players:
         name = str(player.get("name") or player.get("identity") or player.get("player"))
         table.add_row(plain(name), plain(str(player.get("room", ""))), plain(why(player)))
@@ -72,8 +73,8 @@ def why(player: dict[str, Any]) -> str:
 
 def drains_table(reports: Sequence[DrainReport]) -> RenderableType:
     """Drain reports, newest first; `in/out` are the tracks that were still forwarded at the end."""
-    columns = ("SFU", "version", "cause", "outcome", "took", "players", "cut", "asked", "last move", "in/out")
-    table = _table(*columns, gap=1)
+    heads = ("SFU", "version", "cause", "outcome", "took", "players", "cut", "asked", "last move", "in/out")
+    table = columns(*heads, gap=1)
     for report in reports:
         table.add_row(
             plain(report.sfu),
@@ -90,13 +91,22 @@ def drains_table(reports: Sequence[DrainReport]) -> RenderableType:
     return table
 
 
-def _table(*columns: str, gap: int = 2) -> Table:
+def columns(*heads: str, gap: int = 2) -> Table:
     """A table that keeps the words of its heads whole and, in a narrow terminal, folds what stands below."""
     table = Table(box=None, padding=(0, gap, 0, 0), header_style="bold dim")
-    for column in columns:
-        table.add_column(column, overflow="fold", min_width=max(map(len, column.split())))
+    for head in heads:
+        table.add_column(head, overflow="fold", min_width=max(map(len, head.split()), default=0))
     return table
 
 
-def _count(value: int | None) -> str:
-    return "–" if value is None else str(value)
+def pairs(*rows: tuple[RenderableType, RenderableType], gap: int = 2) -> Table:
+    """A table without heads: a name and its value in each row."""
+    table = Table(box=None, show_header=False, padding=(0, gap, 0, 0), pad_edge=False)
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def known(value: float | None, form: str = "{}") -> str:
+    """The figure in that form, or a dash for one that is not known."""
+    return "–" if value is None else form.format(value)

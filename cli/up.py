@@ -21,6 +21,7 @@ from control.shell.pools.process import ProcessPool
 from localfleet import runfiles
 from localfleet.bots import start_bots
 from localfleet.config import PER_CORE, FleetSize, LocalFleet
+from localfleet.door import FleetDoor
 from localfleet.fleet import PAGE_PORT, Fleet, FleetSpec
 from localfleet.scaled_fleet import ScaledFleet, local_settings
 from operators.core.fleet_view import FleetView
@@ -29,6 +30,7 @@ from operators.shell.operations import open_store, view
 from operators.shell.target import DEFAULT_FLEET, Target
 from shared.errors import BadSetting, StoreUnavailable
 from shared.host.child import Child
+from shared.host.files import raise_open_files
 from shared.host.ports import check_host, check_port
 from shared.host.state import state_directory
 from shared.store.store import Store
@@ -76,6 +78,7 @@ async def up(
     """
     most = local_settings(scaling).max_nodes if scaling is not None else None
     size = size.sized(len(os.sched_getaffinity(0)), most=most)
+    raise_open_files()
     where = state_directory()
     check(size, bots=bots, fleet=fleet, port=port)
     spec = spec_of(size, fleet=fleet, port=port)
@@ -88,7 +91,8 @@ async def up(
             pool: ProcessPool | None = None
             if scaling is not None:
                 pool = (await stack.enter_async_context(ScaledFleet(running, scaling, nodes=size.sfus))).pool
-            run = run_file(running)
+            door = await stack.enter_async_context(FleetDoor(running, pool=pool.name if pool is not None else ""))
+            run = run_file(running, door=door.path)
             runfiles.write(run, where=where)
             try:
                 if bots:
@@ -125,7 +129,7 @@ def spec_of(size: FleetSize, *, fleet: str, port: int) -> FleetSpec:
     )
 
 
-def run_file(fleet: Fleet) -> runfiles.RunFile:
+def run_file(fleet: Fleet, *, door: str = "") -> runfiles.RunFile:
     """How other commands reach this fleet."""
     return runfiles.RunFile(
         fleet=fleet.spec.fleet,
@@ -136,6 +140,7 @@ def run_file(fleet: Fleet) -> runfiles.RunFile:
             runfiles.RouterAddress(router=program.name, ws=program.ws, http=program.http)
             for program in fleet.routers.values()
         ),
+        door=door,
         logs=str(fleet.logs),
         pid=os.getpid(),
         pid_started=runfiles.started_ticks(os.getpid()),

@@ -39,15 +39,11 @@ class PoolError(SluiceError):
 
     code = "pool-error"
 
-    def __init__(
-        self, *, pool: str, call: str, kind: PoolTrouble, detail: str, retry_after_s: float | None = None
-    ) -> None:
-        super().__init__()
-        self.pool = pool
-        self.call = call
-        self.kind = kind
-        self.detail = detail
-        self.retry_after_s = retry_after_s
+    pool: str
+    call: str
+    kind: PoolTrouble
+    detail: str
+    retry_after_s: float | None = None
 
     def sentence(self) -> str:
         return f"pool {self.pool}: {self.call} failed ({self.kind}): {self.detail}"

@@ -39,7 +39,7 @@ class LocalFleet(FleetSize):
     """SFU processes, each a node of its own; 0: one per core, two at least, so that players have somewhere to go."""
 
     def sized(self, cores: int, *, most: int | None = None) -> LocalFleet:
-        """With the number of SFUs filled in for a machine of that many cores, and for a pool of `most` nodes.
+        """This fleet with the number of SFUs filled in for a machine of that many cores and a pool of `most` nodes.
 
         Raises `BadSetting` when more are asked for than the pool may have.
         """

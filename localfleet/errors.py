@@ -10,11 +10,9 @@ class FleetFailed(SluiceError):
 
     code = "fleet-failed"
 
-    def __init__(self, *, program: str, detail: str, log: str = "") -> None:
-        super().__init__()
-        self.program = program
-        self.detail = detail
-        self.log = log
+    program: str
+    detail: str
+    log: str = ""
 
     def sentence(self) -> str:
         return f"{self.program} {self.detail}"

@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import random
 import secrets
 import shutil
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -18,11 +17,12 @@ from typing import Any, Self
 
 import aiohttp
 
+from localfleet.config import FleetSize
 from localfleet.errors import FleetFailed
-from localfleet.program import Program, flags, start_program
+from localfleet.program import Program, flags
 from localfleet.roads import DirectRoads, Roads
 from shared.embedded import EmbeddedRedis
-from shared.host.child import Child, start
+from shared.host.child import Child, python, start
 from shared.host.ports import Ports
 from shared.http_client import get_json
 from shared.store.store import Store
@@ -30,23 +30,18 @@ from shared.store.there import find_redis
 
 PAGE_PORT = 8080
 """Where the first router's page is looked for first; the next free port otherwise."""
+ROUTER_ENDS_WITHIN_S = 15.0
+"""It says goodbye to its players within seconds."""
 PORT_TRIES = 5
 """Starts of a program whose ports others take between our look and its use; each try draws other ports."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class FleetSpec:
+class FleetSpec(FleetSize):
     """What to start."""
 
-    routers: int = 2
-    sfus: int = 3
-    redis: str = ""
-    """URL of a Redis that runs already; empty: start one."""
-    server: str = ""
-    """Server binary to start; empty: the embedded one."""
     fleet: str = "sluice"
     """Prefix of its keys."""
-    host: str = "127.0.0.1"
     version: str = "local"
     """Version label of the SFUs."""
     links: int | None = None
@@ -84,8 +79,7 @@ class Fleet:
         self.routers: dict[str, Program] = {}
         self.sfus: dict[str, Program] = {}
         self.others: dict[str, Child] = {}
-        self._rng = random.Random()
-        self._ports = Ports(rng=self._rng, host="127.0.0.1" if spec.host == "0.0.0.0" else spec.host)
+        self._ports = Ports(host="127.0.0.1" if spec.host == "0.0.0.0" else spec.host)
         self._session: aiohttp.ClientSession | None = None
         self._made = 0
         self._starts: dict[str, Callable[[], Awaitable[Program]]] = {}
@@ -160,9 +154,17 @@ class Fleet:
             await self._all_ready(self.routers, name)
         return self.routers[name]
 
-    async def _start_router(self, name: str, page_port: int | None) -> Program:
+    async def restart_router(self, name: str) -> Program:
+        """End a router and start it again on its ports, which the others know. Raises `FleetFailed`."""
+        old = self.routers[name]
+        await old.child.stop(within_s=ROUTER_ENDS_WITHIN_S)
+        self.routers[name] = await self._start_router(name, None, ports=old.ports)
+        await self._all_ready(self.routers, name)
+        return self.routers[name]
+
+    async def _start_router(self, name: str, page_port: int | None, *, ports: Sequence[int] = ()) -> Program:
         host = self.spec.host
-        ws_port, http_port = self._ports.take(), self._ports.take(page_port)
+        ws_port, http_port = ports or (self._ports.take(), self._ports.take(page_port))
         told_port = await self._roads.to_router(name, ws_port)
         arguments = flags(
             router=name,
@@ -175,17 +177,8 @@ class Fleet:
             fleet=self.spec.fleet,
             api_open=True,
         )
-        program = await start_program(
-            "router",
-            name,
-            [*arguments, *self.spec.router_flags],
-            logs=self.logs,
-            env=self._env(name),
-            http=f"http://{host}:{http_port}",
-            ws=f"ws://{host}:{told_port}",
-        )
-        program.ports, program.host = (ws_port, http_port), host
-        return program
+        command = python("router", *arguments, *self.spec.router_flags)
+        return await self._start(name, command, ports=(ws_port, http_port), told_port=told_port)
 
     async def add_sfu(self, name: str | None = None, *, version: str | None = None, wait: bool = True) -> Program:
         """One more SFU; with `wait`, returns when the routers may give it players."""
@@ -218,17 +211,15 @@ class Fleet:
             links=self.spec.links,
             version=version,
         )
-        program = await start_program(
-            "sfu",
-            name,
-            [*arguments, *self.spec.sfu_flags],
-            logs=self.logs,
-            env=self._env(name),
-            http=f"http://{host}:{http_port}",
-            ws=f"ws://{host}:{told_port}",
-        )
-        program.ports, program.host = (ws_port, udp_port, http_port), host
-        return program
+        command = python("sfu", *arguments, *self.spec.sfu_flags)
+        return await self._start(name, command, ports=(ws_port, udp_port, http_port), told_port=told_port)
+
+    async def _start(self, name: str, command: list[str], *, ports: tuple[int, ...], told_port: int) -> Program:
+        """Of `ports`, the first is for websockets and the last for HTTP; wait for readiness separately."""
+        host = self.spec.host
+        child = await start(name, command, logs=self.logs, env=self._env(name))
+        http, ws = f"http://{host}:{ports[-1]}", f"ws://{host}:{told_port}"
+        return Program(name=name, child=child, http=http, ws=ws, ports=ports, host=host)
 
     def environment(self) -> dict[str, str]:
         """The environment of this fleet's programs, its secret included."""
@@ -309,6 +300,7 @@ class Fleet:
 
     def _env(self, name: str = "") -> dict[str, str]:
         kept = {k: v for k, v in os.environ.items() if self.spec.inherit or not k.startswith("SLUICE_")}
+        kept |= {"SLUICE_SECRET_FILE": "", "SLUICE_REDIS_FILE": ""}  # of another fleet
         return {**kept, "SLUICE_SECRET": self.secret, "PYTHONUNBUFFERED": "1", **self._clocks.get(name, {})}
 
 

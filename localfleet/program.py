@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import aiohttp
 
 from localfleet.errors import FleetFailed
-from shared.host.child import Child, python, start
+from shared.host.child import Child
 from shared.host.ports import is_free
 from shared.http_client import get_json
 
@@ -80,18 +78,3 @@ def flags(**values: object) -> list[str]:
         else:
             parts += [f"--{flag}", str(value)]
     return parts
-
-
-async def start_program(
-    module: str,
-    name: str,
-    arguments: list[str],
-    *,
-    logs: Path,
-    env: Mapping[str, str],
-    http: str,
-    ws: str,
-) -> Program:
-    """Start `python -P -m MODULE ARGUMENTS`; wait for readiness separately."""
-    child = await start(name, python(module, *arguments), logs=logs, env=env)
-    return Program(name=name, child=child, http=http, ws=ws)

@@ -12,16 +12,16 @@ class Roads(Protocol):
     """
 
     async def to_router(self, router: str, port: int) -> int:
-        """For players."""
+        """The port of a router's websockets that players are told."""
 
     async def link(self, sfu: str, router: str, port: int) -> int:
-        """For one SFU's link to one router."""
+        """The port of a router that one SFU is told for its link."""
 
     async def to_sfu(self, sfu: str, port: int) -> int:
-        """For players' websockets."""
+        """The port of an SFU's websockets that players are told."""
 
     def media(self, sfu: str, port: int) -> int:
-        """For players' datagrams."""
+        """The UDP port of an SFU that players are told."""
 
 
 class DirectRoads:

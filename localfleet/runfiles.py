@@ -30,6 +30,8 @@ class RunFile(msgspec.Struct, frozen=True, kw_only=True):
     page: str
     """Address of the web page."""
     routers: tuple[RouterAddress, ...] = ()
+    door: str = ""
+    """Path of the socket at which it takes orders (`localfleet.door`)."""
     logs: str = ""
     """Directory of the programs' logs."""
     pid: int = 0

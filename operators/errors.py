@@ -10,11 +10,9 @@ class NotApplied(SluiceError):
 
     code = "not-applied"
 
-    def __init__(self, *, command: str, waited_s: float, fix: str) -> None:
-        super().__init__()
-        self.command = command
-        self.waited_s = waited_s
-        self.fix = fix
+    command: str
+    waited_s: float
+    fix: str
 
     def sentence(self) -> str:
         return f"{self.command} was not applied within {self.waited_s:.0f} s; {self.fix}"

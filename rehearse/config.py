@@ -20,6 +20,18 @@ class CrowdSize:
     """Seed of everything that is drawn: the same seed gives the same rehearsal."""
 
 
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RollRehearsed:
+    """How the rehearsed roll goes."""
+
+    surge: int = 1
+    """Replacements that are started ahead of the SFUs that go."""
+    kills: int = 0
+    """How often the command that rolls gets SIGKILL in the middle, and is given again."""
+
+
+UNDISTURBED = RollRehearsed()
 TWELVE = CrowdSize()
 """Four bots in each of three rooms."""
 

@@ -19,7 +19,9 @@ from cli.output import out, step
 from cli.report import report_table
 from localfleet.errors import FleetFailed
 from rehearse.core.crowd_view import CrowdView
-from rehearse.core.rehearsal import Bounds, Ending, RehearsalKind, Scale, summarize
+from rehearse.core.ending import Ending
+from rehearse.core.gaps import Bounds
+from rehearse.core.rehearsal import RehearsalKind, Scale, summarize
 from rehearse.shell.crowd import gaps_in
 from rehearse.shell.stall import StallMeter
 from shared.errors import SluiceError

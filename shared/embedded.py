@@ -9,26 +9,24 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ctypes
 import os
 import shutil
 import signal
-import socket
 import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from shared.errors import SluiceError
+from shared.host.child import leash
+from shared.host.ports import Ports
 
 STARTS_WITHIN_S = 20.0
 """A server starts in 0.1 s; a busy machine, or one that loads its file first, gets more."""
 STOPS_WITHIN_S = 10.0
 PORT_TRIES = 5
 """Another program may take a free port between our look and the server's use of it."""
-_PR_SET_PDEATHSIG = 1
 _LOG_TAIL_BYTES = 2000
 
 
@@ -37,11 +35,9 @@ class EmbeddedFailed(SluiceError):
 
     code = "embedded-redis-failed"
 
-    def __init__(self, *, binary: str, detail: str, log: str = "") -> None:
-        super().__init__()
-        self.binary = binary
-        self.detail = detail
-        self.log = log
+    binary: str
+    detail: str
+    log: str = ""
 
     def sentence(self) -> str:
         tail = f"; it said: {self.log.strip().splitlines()[-1]}" if self.log.strip() else ""
@@ -115,7 +111,7 @@ class EmbeddedRedis:
         if self.directory is None:
             self.directory = Path(tempfile.mkdtemp(prefix="sluice-redis-"))
         for attempt in range(PORT_TRIES):
-            port = self.port if self.port is not None else _free_port()
+            port = self.port if self.port is not None else Ports().take()
             self._process = self._spawn(binary, port, self.directory)
             if await self._ready(port):
                 self.port = port
@@ -151,9 +147,8 @@ class EmbeddedRedis:
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=subprocess.STDOUT,
-                    # A group of its own: Ctrl-C at the terminal ends the fleet first and the server last.
-                    process_group=0,
-                    preexec_fn=_leash(os.getpid()),
+                    # In a group of its own: Ctrl-C at the terminal ends the fleet first and the server last.
+                    preexec_fn=leash(os.getpid()),
                 )
             except (OSError, subprocess.SubprocessError) as error:
                 self._remove_directory()
@@ -226,24 +221,3 @@ async def _process_of(reader: asyncio.StreamReader, writer: asyncio.StreamWriter
         writer.close()
     found = [line for line in info.split() if line.startswith(b"process_id:")]
     return int(found[0].partition(b":")[2]) if found else None
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
-def _leash(parent: int) -> Callable[[], None] | None:
-    """What the child runs before it becomes the server: die when `parent` does. Only Linux can do it."""
-    if sys.platform != "linux":
-        return None
-    libc = ctypes.CDLL(None)
-
-    def tie() -> None:
-        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-        if os.getppid() != parent:  # it died before we asked
-            os._exit(1)
-
-    return tie

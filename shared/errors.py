@@ -29,11 +29,24 @@ Errors keep their facts as attributes and compose their sentence from them.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from inspect import get_annotations
+from typing import dataclass_transform
 
+
+@dataclass_transform(eq_default=False, kw_only_default=True)
 class SluiceError(Exception):
-    """The root; `code` is a stable kebab-case word, safe as a metric label."""
+    """The root; `code` is a stable kebab-case word, safe as a metric label.
+
+    Attributes that a subclass declares with a type are the facts that its constructor takes, by keyword.
+    """
 
     code = "internal"
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if get_annotations(cls):
+            dataclass(eq=False, repr=False, kw_only=True)(cls)
 
     def sentence(self) -> str:
         """The error as one sentence for people."""
@@ -54,10 +67,8 @@ class BadMessage(BadInput):
 
     code = "bad-message"
 
-    def __init__(self, *, direction: str, detail: str) -> None:
-        super().__init__()
-        self.direction = direction
-        self.detail = detail
+    direction: str
+    detail: str
 
     def sentence(self) -> str:
         return f"not a {self.direction} message: {self.detail}"
@@ -68,10 +79,8 @@ class UnknownMessage(BadInput):
 
     code = "unknown-message"
 
-    def __init__(self, *, direction: str, tag: str) -> None:
-        super().__init__()
-        self.direction = direction
-        self.tag = tag
+    direction: str
+    tag: str
 
     def sentence(self) -> str:
         return f"{self.direction} message of unknown type {self.tag!r}"
@@ -82,11 +91,9 @@ class WrongProtocol(BadInput):
 
     code = "wrong-protocol"
 
-    def __init__(self, *, theirs: int, oldest: int, newest: int) -> None:
-        super().__init__()
-        self.theirs = theirs
-        self.oldest = oldest
-        self.newest = newest
+    theirs: int
+    oldest: int
+    newest: int
 
     def sentence(self) -> str:
         ours = f"{self.newest}" if self.oldest == self.newest else f"{self.oldest} to {self.newest}"
@@ -98,9 +105,7 @@ class NameTaken(BadInput):
 
     code = "name-taken"
 
-    def __init__(self, *, sfu: str) -> None:
-        super().__init__()
-        self.sfu = sfu
+    sfu: str
 
     def sentence(self) -> str:
         return f"another SFU named {self.sfu[:48]!r} is alive: give each process an id of its own (--sfu)"
@@ -112,10 +117,8 @@ class BadToken(BadInput):
 
     code = "bad-token"
 
-    def __init__(self, *, reason: str, detail: str = "") -> None:
-        super().__init__()
-        self.reason = reason
-        self.detail = detail
+    reason: str
+    detail: str = ""
 
     def sentence(self) -> str:
         return f"token refused ({self.reason}){': ' + self.detail if self.detail else ''}"
@@ -126,10 +129,8 @@ class BadRecord(BadInput):
 
     code = "bad-record"
 
-    def __init__(self, *, key: str, detail: str) -> None:
-        super().__init__()
-        self.key = key
-        self.detail = detail
+    key: str
+    detail: str
 
     def sentence(self) -> str:
         return f"record {self.key} can't be read: {self.detail}"
@@ -140,9 +141,7 @@ class BadSdp(BadInput):
 
     code = "bad-sdp"
 
-    def __init__(self, *, detail: str) -> None:
-        super().__init__()
-        self.detail = detail
+    detail: str
 
     def sentence(self) -> str:
         return f"session description refused: {self.detail}"
@@ -153,10 +152,8 @@ class BadPacket(BadInput):
 
     code = "bad-packet"
 
-    def __init__(self, *, protocol: str, detail: str) -> None:
-        super().__init__()
-        self.protocol = protocol
-        self.detail = detail
+    protocol: str
+    detail: str
 
     def sentence(self) -> str:
         return f"bad {self.protocol} packet: {self.detail}"
@@ -167,10 +164,8 @@ class BadSetting(BadInput):
 
     code = "bad-setting"
 
-    def __init__(self, *, setting: str, detail: str) -> None:
-        super().__init__()
-        self.setting = setting
-        self.detail = detail
+    setting: str
+    detail: str
 
     def sentence(self) -> str:
         return f"{self.setting}: {self.detail}"
@@ -202,10 +197,8 @@ class StoreUnavailable(SluiceError):
 
     code = "store-unavailable"
 
-    def __init__(self, *, operation: str, detail: str) -> None:
-        super().__init__()
-        self.operation = operation
-        self.detail = detail
+    operation: str
+    detail: str
 
     def sentence(self) -> str:
         return f"Redis can't do {self.operation}: {self.detail}"
@@ -233,11 +226,9 @@ class NoPort(SluiceError):
 
     code = "no-port"
 
-    def __init__(self, *, host: str, least: int, most: int) -> None:
-        super().__init__()
-        self.host = host
-        self.least = least
-        self.most = most
+    host: str
+    least: int
+    most: int
 
     def sentence(self) -> str:
         return f"no port from {self.least} to {self.most} is free on {self.host}: end a program that has one"

@@ -106,9 +106,9 @@ def router_row(record: RouterRecord) -> RouterRow:
     )
 
 
-def short(share: float | None) -> float | None:
-    """A share to three digits."""
-    return None if share is None else round(share, 3)
+def short(figure: float | None) -> float | None:
+    """A figure to three digits."""
+    return None if figure is None else round(figure, 3)
 
 
 def _parts_row(load: Load) -> PartsRow:

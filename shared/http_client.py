@@ -7,15 +7,6 @@ from typing import Any
 import aiohttp
 
 
-async def get_status(session: aiohttp.ClientSession, url: str) -> int | None:
-    """The HTTP status of a GET; None when there is no answer within two seconds."""
-    try:
-        async with session.get(url, timeout=aiohttp.ClientTimeout(total=2.0)) as response:
-            return response.status
-    except (aiohttp.ClientError, TimeoutError):
-        return None
-
-
 async def get_json(session: aiohttp.ClientSession, url: str, *, token: str = "") -> Any:
     """The JSON that a GET with this token gives; None when there is no 200 with JSON within two seconds."""
     headers = {"Authorization": f"Bearer {token}"} if token else {}

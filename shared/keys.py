@@ -18,6 +18,8 @@ EXIT_TTL_S = 3600
 DRAIN_REPORTS_KEPT = 1000
 SCALING_RECORDS_KEPT = 1000
 PLACEMENTS_KEPT = 2000
+ROLL_TTL_S = 7 * 24 * 3600
+"""A roll that nothing has written for a week is forgotten; a finished one is its own report until then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +123,26 @@ class Keys:
     def scaling_audit(self) -> str:
         """List: ScalingRecord, newest first, capped."""
         return self._key("scaling", "audit")
+
+    @property
+    def roll(self) -> str:
+        """String: RollRecord of the roll that goes on, is paused, or was the last."""
+        return self._key("roll")
+
+    @property
+    def roll_lease(self) -> str:
+        """Hash with a lifetime: `controller` and `token` of the command that may go on with the roll."""
+        return self._key("roll", "lease")
+
+    @property
+    def roll_token(self) -> str:
+        """String: the newest fencing token of rolls."""
+        return self._key("roll", "token")
+
+    @property
+    def roll_next(self) -> str:
+        """String with the lifetime of the lease: ids of the SFUs that are still to be rolled, a JSON list."""
+        return self._key("roll", "next")
 
     @property
     def wake(self) -> str:

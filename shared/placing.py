@@ -20,7 +20,7 @@ KEPT = 0
 """The rank of the SFU that a room is to keep, before all others."""
 OTHER = 1
 """The lowest digit of a rank, which all ranks but `KEPT` have. `router.core.selector.ladder` has the others."""
-TOO_FAST = 1 << 5
+TOO_FAST = 1 << 6
 """The digit of a rank that says: players join this SFU faster than the cap."""
 
 
@@ -88,7 +88,7 @@ class InFlightThere:
     """What the store has counted for one SFU: before the placement it is asked for, or with the join it is told of."""
 
     counts: Mapping[Version, Counts] = field(default_factory=dict)
-    """By the version of the report that decided."""
+    """The counts, by the version of the report that decided."""
     joins_per_s: float = 0.0
 
 
@@ -100,7 +100,7 @@ class PlacedRoom:
     fresh: bool = False
     """True: this request has placed it; false: it was there before."""
     in_flight: Mapping[str, InFlightThere] = field(default_factory=dict)
-    """By SFU, for each that was offered."""
+    """What is in flight, by SFU, for each SFU that was offered."""
 
 
 class TooFast(Exception):
@@ -109,7 +109,7 @@ class TooFast(Exception):
     def __init__(self, in_flight: Mapping[str, InFlightThere]) -> None:
         super().__init__("the best that was offered is over the cap on joins")
         self.in_flight = in_flight
-        """By SFU, for each that was offered."""
+        """What is in flight, by SFU, for each SFU that was offered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +119,7 @@ class Failing:
     sfu: str
     incarnation: int
     left_s: float
-    """For how long yet it is left out, by the store's clock."""
+    """For how long yet the SFU is left out, by the store's clock [s]."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -260,6 +260,8 @@ class RouterRecord(Record, frozen=True, kw_only=True):
     ws: str = ""
     """URL players connect to."""
     version: str = ""
+    boot: str = ""
+    """Random per process start: tells a router that was started again from the one before."""
     players: Int = 0
     sfus: tuple[str, ...] = ()
     """SFUs linked to it."""

@@ -171,7 +171,7 @@ class ScalingState(Record, frozen=True, kw_only=True):
     """For each of the last ticks, oldest first: at or over `scale_out_at`."""
     quiet_ticks: Int = 0
     cooldown_left_s: float = 0.0
-    """As of the last tick. A remainder and no date, so that no clock's jump ends it."""
+    """What is left of the cooldown at the last tick [s]. A remainder, not a date, so that no clock's jump ends it."""
     last_change_at: float | None = None
     """The last change of the pool, by Redis' clock; for people."""
     launch: Launching | None = None

@@ -150,6 +150,20 @@ def _impurities(source: Source) -> Iterator[str]:
                 yield "awaits"
 
 
+def unseeded(root: Path) -> set[str]:
+    """Files that begin chance of their own: an unseeded generator, or the module's."""
+    return {source.path for source in sources(root) if any(map(_begins_chance, ast.walk(source.tree)))}
+
+
+def _begins_chance(node: ast.AST) -> bool:
+    match node:
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="random"), attr="Random"), args=args):
+            return not args
+        case ast.Attribute(value=ast.Name(id="random"), attr=name):
+            return name != "Random"
+    return False
+
+
 def classes(root: Path) -> dict[str, list[str]]:
     """Names of public classes, and the files that define each."""
     found: dict[str, list[str]] = defaultdict(list)

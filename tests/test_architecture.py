@@ -17,6 +17,7 @@ from tests.source_tree import (
     folders,
     impurities,
     table,
+    unseeded,
     wrong_arrows,
 )
 
@@ -27,6 +28,15 @@ IMPURE_FOR_A_REASON = {
     "sfu/core/ice_lite.py: secrets takes chance that no argument gave it",
 }
 """Credentials must be beyond guessing: no seeded `Random` may make them."""
+
+BEGIN_CHANCE = {
+    "router/command.py",
+    "sfu/shell/program.py",
+    "sfu/plane/reference.py",
+    "player/shell/join.py",
+    "shared/host/ports.py",
+}
+"""Where programs and the client library begin, and where ports are drawn."""
 
 WITHOUT_A_PRODUCT_FOLDER = set(
     "browser deploy docs fakes integration interop movers mutants stories".split()  # noqa: SIM905
@@ -56,6 +66,10 @@ def test_the_command_line_loads_benchmarks_only_when_one_is_run() -> None:
 
 def test_a_core_only_decides() -> None:
     assert set(impurities(ROOT)) == IMPURE_FOR_A_REASON
+
+
+def test_chance_is_an_argument_but_where_a_program_begins() -> None:
+    assert unseeded(ROOT) == BEGIN_CHANCE
 
 
 def test_a_public_class_name_stands_for_one_class() -> None:
@@ -152,6 +166,13 @@ def test_a_core_that_does_more_is_found(fake: Path, line: str, found: str) -> No
     assert impurities(fake) == [f"sfu/core/more.py: {found}"]
     write(fake, "sfu/core/deep/more.py", f"{line}\n".replace("from ..shell", "from ...shell"))
     assert f"sfu/core/deep/more.py: {found}" in impurities(fake)
+
+
+@pytest.mark.parametrize("begins", ["random.Random()", "random.SystemRandom()", "random.random()"])
+def test_chance_of_a_file_s_own_is_found(fake: Path, begins: str) -> None:
+    write(fake, "sfu/shell/seeded.py", "import random\nrng = random.Random(1)\n")
+    write(fake, "sfu/shell/more.py", f"import random\nx = {begins}\n")
+    assert unseeded(fake) == {"sfu/shell/more.py"}
 
 
 def test_a_class_name_that_is_there_twice_is_found(fake: Path) -> None:

@@ -13,10 +13,10 @@ MAX_P99_MS = 3.0
 """The band of the forwarding delay (A2)."""
 
 MAX_LOSS = 0.001
-"""Share of the packets."""
+"""Share of the packets that may be lost."""
 
 GENERATOR_FULL = 0.9
-"""Of its core."""
+"""CPU of the generator's core from which it is at its limit."""
 
 GENERATOR_LATE = 0.02
 """Share of frames that it sent over 2 ms late: from here on they come to the SFU in lumps that no network makes."""
@@ -27,52 +27,32 @@ OTHERS_MATTER = 0.2
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StepFigures:
-    """One run at one size; of one in which the SFU fell silent nothing is known but the size, and the rest is NaN."""
+    """One run at one size; of one in which the SFU fell silent nothing is known but the size."""
 
     streams: int
     """Forwarded outbound streams."""
     players: int
-    packets_per_s: float
+    packets_per_s: float = math.nan
     """Forwarded."""
-    egress_mbps: float
-    """From the SFU's count of sent bytes."""
-    loss: float
+    egress_mbps: float = math.nan
+    """What the SFU sent, by its own count of bytes."""
+    loss: float = math.nan
     """Share of what subscribers should have got and did not."""
-    delay_ms_p50: float
-    delay_ms_p99: float
-    """From the kernel's receive time-stamp to the return of the send, by the SFU's own histogram."""
-    sfu_cpu: float
-    """Of the core the SFU runs on: the whole process, signalling included."""
-    generator_cpu: float
-    """Of its core."""
-    others_cpu: float
+    delay_ms_p50: float = math.nan
+    delay_ms_p99: float = math.nan
+    """Time from the kernel's receive time-stamp to the return of the send, by the SFU's own histogram."""
+    sfu_cpu: float = math.nan
+    """CPU of the whole SFU process, signalling included, as a share of its core."""
+    generator_cpu: float = math.nan
+    """CPU of the generator, as a share of its core."""
+    others_cpu: float = math.nan
     """What other programs took on these cores, of one core."""
-    generator_drops: int
+    generator_drops: int = 0
     """Packets that the generator had no room for: lost, and not by the SFU."""
-    late_frames: float
+    late_frames: float = math.nan
     """Share of the frames that the generator sent over 2 ms late."""
     silent: str = ""
     """What the SFU did not do any more; empty: it answered."""
-
-
-def silent(detail: str, *, streams: int, players: int) -> StepFigures:
-    """Of a run in which the SFU stopped answering."""
-    unknown = math.nan
-    return StepFigures(
-        streams=streams,
-        players=players,
-        packets_per_s=unknown,
-        egress_mbps=unknown,
-        loss=unknown,
-        delay_ms_p50=unknown,
-        delay_ms_p99=unknown,
-        sfu_cpu=unknown,
-        generator_cpu=unknown,
-        others_cpu=unknown,
-        generator_drops=0,
-        late_frames=unknown,
-        silent=detail,
-    )
 
 
 class EndReason(StrEnum):

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import resource
 from dataclasses import dataclass
 from pathlib import Path
 
 from bench.machine import others_share
 
 SHARE = 0.7
-"""Of the interface: the egress ceiling (A2)."""
+"""The egress ceiling, as a share of the interface's speed (A2)."""
 
 ASSUMED_MBPS = 1000.0
 """Used where the interface's speed is not known."""
@@ -35,14 +34,14 @@ class Egress:
 
     ceiling_mbps: float
     how: str
-    """For people."""
+    """How it was found, for people."""
     known: bool = True
     """False: the interface's speed is an assumption."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Host:
-    """For the reader of the figures."""
+    """The machine, for the reader of the figures."""
 
     cpu: str
     cores: int
@@ -102,12 +101,6 @@ def read_host(cores: frozenset[int]) -> Host:
         load=os.getloadavg()[0],
         others=others_share(cores),
     )
-
-
-def allow_many_files() -> None:
-    """A websocket a player takes more files than a shell allows by default; an SFU started from here inherits it."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def _cpu_name() -> str:

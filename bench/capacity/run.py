@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from bench.capacity.figures import StepFigures, silent
+from bench.capacity.figures import StepFigures
 from bench.capacity.search import Finding, conclude, search
 from bench.capacity.settings import CapacitySettings
 from bench.capacity.sfu import RealSfu, Silent
 from bench.capacity.text import step_text
 from bench.capacity.workload import count_streams, workload
 from bench.machine import Cores
-from bench.relay.run import RunSettings, Say, measure
+from bench.relay.measure import measure
+from bench.relay.run import RunSettings, Say
 from bench.relay.settings import PROFILES
 
 
@@ -38,9 +39,9 @@ async def measure_step(settings: CapacitySettings, streams: int, cores: Cores, *
     try:
         told = await measure(chosen, sfu, say=say)
     except TimeoutError:
-        return silent("the SFU did not let all players in in time", streams=count, players=players)
+        return StepFigures(streams=count, players=players, silent="the SFU did not let all players in in time")
     except Silent as error:
-        return silent(error.sentence(), streams=count, players=players)
+        return StepFigures(streams=count, players=players, silent=error.sentence())
     finally:
         await sfu.stop()  # also after a start that failed
     return StepFigures(

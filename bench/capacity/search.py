@@ -10,7 +10,7 @@ from bench.capacity.figures import EndReason, StepFigures, Verdict, disturbed, j
 from shared.errors import SluiceError
 
 HEADROOM = 0.8
-"""Of where it broke (A2)."""
+"""The ceiling, as a share of where the SFU broke (A2)."""
 
 
 class NothingHeld(SluiceError):
@@ -18,10 +18,8 @@ class NothingHeld(SluiceError):
 
     code = "nothing-held"
 
-    def __init__(self, *, streams: int, detail: str) -> None:
-        super().__init__()
-        self.streams = streams
-        self.detail = detail
+    streams: int
+    detail: str
 
     def sentence(self) -> str:
         return (
@@ -59,7 +57,7 @@ class Finding:
     """What a search came to."""
 
     steps: tuple[CapacityStep, ...]
-    """By size."""
+    """The steps by size."""
     held: CapacityStep
     """The largest that was held below the smallest that was not."""
     broke: CapacityStep | None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import random
 import secrets
 import shutil
 import signal
@@ -22,8 +21,9 @@ from bench.capacity.player import SfuPlayer
 from bench.relay.peers import OfferedTrack, PeerMissing, PeerStats, TransportAnswer
 from bench.stats import cpu_seconds, resident_bytes
 from localfleet.errors import FleetFailed
-from localfleet.program import Program, flags, start_program
+from localfleet.program import Program, flags
 from shared.errors import SluiceError
+from shared.host.child import python, start
 from shared.host.ports import Ports
 from shared.rtc.dtls import Fingerprint
 from shared.rtc.srtp import SrtpProfile
@@ -105,7 +105,7 @@ class RealSfu:
 
     async def start(self, *, core: int | None, profile: SrtpProfile) -> None:
         """Any profile is taken: the clients' offer decides. Raises `FleetFailed`, `Silent`, `PeerMissing`."""
-        ports = Ports(rng=random.Random())
+        ports = Ports()
         ws_port, udp_port, http_port = ports.take(), ports.take(), ports.take()
         arguments = flags(
             sfu=NAME,
@@ -118,17 +118,16 @@ class RealSfu:
             log_level="WARNING",
         )
         kept = {key: value for key, value in os.environ.items() if not key.startswith("SLUICE_")}
-        self._program = await start_program(
-            "sfu",
-            NAME,
-            arguments,
-            logs=self._logs,
-            env={**kept, "SLUICE_SECRET": self._secret},
+        env = {**kept, "SLUICE_SECRET": self._secret}
+        child = await start(NAME, python("sfu", *arguments), logs=self._logs, env=env)
+        self._program = Program(
+            name=NAME,
+            child=child,
             http=f"http://127.0.0.1:{http_port}",
             ws=f"ws://127.0.0.1:{ws_port}/media",
         )
         if core is not None:  # before it has threads, which inherit it
-            os.sched_setaffinity(self._program.child.pid, {core})
+            os.sched_setaffinity(child.pid, {core})
         self._http = aiohttp.ClientSession()
         await self._program.wait_ready(self._http)
         if DELAYS not in await self._metrics():

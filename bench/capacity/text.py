@@ -45,6 +45,7 @@ def step_text(step: CapacityStep) -> str:
 
 
 def figures_text(figures: StepFigures) -> str:
+    """One step on one line; of an SFU that fell silent only the size."""
     if figures.silent:
         return f"{figures.streams:,} streams, {figures.players:,} players"
     return (
@@ -106,7 +107,7 @@ def story(report: CapacityReport) -> list[str]:
 
 
 def report_text(report: CapacityReport, written: tuple[Path, ...]) -> str:
-    """For people."""
+    """The report for people."""
     lines = story(report)[3:]
     lines += ["", *(f"{key} = {value}" for key, value in ceilings(report).items())]
     if written:
@@ -115,7 +116,7 @@ def report_text(report: CapacityReport, written: tuple[Path, ...]) -> str:
 
 
 def report_json(report: CapacityReport) -> Mapping[str, Any]:
-    """For programs."""
+    """The report for programs."""
     finding = report.finding
     return {
         **ceilings(report),

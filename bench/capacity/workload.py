@@ -62,7 +62,7 @@ def count_streams(setup: Setup) -> int:
 
 
 def workload(*, room_size: int, kbps: float, cameras: float) -> Workload:
-    """For the generator; its size counts streams."""
+    """The workload for the generator; its size counts streams."""
     return Workload(
         name="meeting",
         about=about(room_size=room_size, kbps=kbps, cameras=cameras),
@@ -72,6 +72,6 @@ def workload(*, room_size: int, kbps: float, cameras: float) -> Workload:
 
 
 def about(*, room_size: int, kbps: float, cameras: float) -> str:
-    """In words."""
+    """The workload in words."""
     pictures = f"{cameras:.0%} of them with {kbps:g} kbit/s video" if cameras else "without video"
     return f"rooms of {room_size} in which all talk (Opus, 32 kbit/s), {pictures}"

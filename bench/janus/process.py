@@ -14,13 +14,15 @@ import shutil
 import socket
 import subprocess
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.machine import pinned
 from bench.relay.peers import PeerMissing
 from bench.stats import cpu_seconds, resident_bytes
 from shared.errors import SluiceError
+from shared.host.child import leash
 
 PORTS = (20_000, 31_999)
 """UDP ports, one for each PeerConnection; below the range that Linux gives out (32768 and up)."""
@@ -153,9 +155,9 @@ async def janus_process(installed: Installed, *, core: int | None, event_loops: 
         write_configuration(folder, installed, event_loops=event_loops)
         with (folder / "log").open("wb") as log, pinned(core):
             process = await asyncio.create_subprocess_exec(
-                *_tied(), installed.program, "-F", folder, "-C", folder / "janus.jcfg",
+                installed.program, "-F", folder, "-C", folder / "janus.jcfg",
                 env={**os.environ, "LD_PRELOAD": str(installed.shim)},
-                stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
+                stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, preexec_fn=leash(os.getpid()),
             )  # fmt: skip
         janus = JanusProcess(process, folder)
         try:
@@ -165,24 +167,6 @@ async def janus_process(installed: Installed, *, core: int | None, event_loops: 
             await asyncio.shield(janus.stop())
 
 
-@contextlib.contextmanager
-def pinned(core: int | None) -> Iterator[None]:
-    """What the calling thread starts within runs on `core`, threads of it too."""
-    before = os.sched_getaffinity(0)
-    if core is not None:
-        os.sched_setaffinity(0, {core})
-    try:
-        yield
-    finally:
-        os.sched_setaffinity(0, before)
-
-
 def _listens(path: Path) -> bool:
     with socket.socket(socket.AF_UNIX) as one:
         return one.connect_ex(str(path)) == 0
-
-
-def _tied() -> list[str]:
-    """The start of a command line whose process is killed when we are, even by a signal that leaves us no time."""
-    setpriv = shutil.which("setpriv")
-    return [setpriv, "--pdeathsig", "KILL", "--"] if setpriv else []

@@ -25,7 +25,7 @@ _LIBRARIES = ("libnice", "libsrtp", "crypto")
 
 
 def room_request(room: int) -> dict[str, Any]:
-    """Makes a room in which nothing is done beside forwarding: no audio levels, no key frames asked for by the clock,
+    """Makes a room that does nothing besides forwarding: no audio levels, no key frames asked for by the clock,
     no news of who joins. Header extensions are those of the publisher's offer."""
     return {
         "request": "create",
@@ -68,7 +68,7 @@ class JanusPeer:
         self._published: dict[tuple[int, str], int] = {}
         """SSRCs, by feed and MID."""
         self.version = ""
-        """Of Janus and the libraries that matter, once it has started."""
+        """The versions of Janus and of the libraries that matter, once it has started."""
 
     async def start(self, *, core: int | None, profile: SrtpProfile) -> None:
         """Raises `JanusFailed`; nothing is left running then."""

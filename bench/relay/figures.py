@@ -53,7 +53,7 @@ class RelayFigures:
     workload: str
     server: str
     version: str = ""
-    """Of another server and the libraries it is made of."""
+    """The version of another server and of the libraries it is made of."""
     subscribers: int
     profile: str
     seconds: float
@@ -97,7 +97,7 @@ class RelayFigures:
 
 
 def loss(before: FlowCounts, after: FlowCounts, wanted: Sequence[Collection[int]]) -> float:
-    """Of the subscribers whose tracks (by SSRC) are `wanted`, by number; 1 when nothing was sent."""
+    """The share of packets lost by subscribers whose tracks (by SSRC) are `wanted`, by number; 1: nothing was sent."""
     fresh = [0] * len(wanted)
     for sign, traffic in ((-1, before), (1, after)):
         for subscriber, _, _, _, _, packets in traffic.flows:
@@ -193,7 +193,7 @@ def _packets_per_send(first: PeerStats, last: PeerStats) -> float | None:
 
 
 def median(rounds: Sequence[RelayFigures]) -> RelayFigures:
-    """Of each figure separately; words, drops and histograms are those of the round with the median CPU per packet.
+    """The median of each figure separately; words, drops and histograms are those of the round with the median CPU.
 
     User and system time are parts of that median, divided as those of all rounds together are: their own medians would
     not add up to it.

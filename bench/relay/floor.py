@@ -17,6 +17,7 @@ import sys
 from typing import Any
 
 from bench.generator.compiled import send_floor
+from bench.machine import pinned
 from bench.relay.load import FIRST_HOST, RelayLoad
 from bench.relay.run import RunSettings
 from bench.relay.workloads import Setup
@@ -33,25 +34,22 @@ _TAG_BYTES = {SrtpProfile.AES128_CM_SHA1_80: 10}
 async def measure_floor(settings: RunSettings, *, gso: bool, seconds: float = FLOOR_S) -> float:
     """Microseconds of CPU per packet. `gso`: runs are sent as one."""
     setup = settings.workload.setup(settings.size)
-    own_cores = os.sched_getaffinity(0)
-    if settings.cores.generator is not None:
-        os.sched_setaffinity(0, {settings.cores.generator})
-    load = RelayLoad(hosts=len(setup.subscribers), watched=0, gro=settings.gro)
-    try:
-        told = await _ask_sender(
-            {
-                "core": settings.cores.server,
-                "first_host": FIRST_HOST,
-                "port": load.address[1],
-                "streams": streams(setup, rng=random.Random(settings.seed)),
-                "seconds": seconds,
-                "gso": gso,
-                "overhead": _RTP_BYTES + _EXTENSION_BYTES + _TAG_BYTES.get(settings.profile, 16),
-            }
-        )
-    finally:
-        await load.close()
-        os.sched_setaffinity(0, own_cores)
+    with pinned(settings.cores.generator):
+        load = RelayLoad(hosts=len(setup.subscribers), watched=0, gro=settings.gro)
+        try:
+            told = await _ask_sender(
+                {
+                    "core": settings.cores.server,
+                    "first_host": FIRST_HOST,
+                    "port": load.address[1],
+                    "streams": streams(setup, rng=random.Random(settings.seed)),
+                    "seconds": seconds,
+                    "gso": gso,
+                    "overhead": _RTP_BYTES + _EXTENSION_BYTES + _TAG_BYTES.get(settings.profile, 16),
+                }
+            )
+        finally:
+            await load.close()
     cpu_s, packets = float(told["cpu_s"]), int(told["packets"])
     return 1e6 * cpu_s / max(1, packets)
 

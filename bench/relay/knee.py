@@ -69,9 +69,9 @@ class Knee:
     size: int
     """The largest good one; 0: none was."""
     steps: tuple[KneeStep, ...]
-    """By size."""
+    """The steps by size."""
     broken: Broken | None
-    """Of the smallest broken size above it; None: none that was tried broke."""
+    """What the smallest broken size above it broke; None: no size that was tried broke anything."""
 
 
 def judge(figures: RelayFigures) -> Broken | None:

@@ -68,7 +68,7 @@ class LoadClient:
                 remote_ufrag=self.remote.ufrag,
                 local_ufrag=LOCAL_UFRAG,
                 remote_password=self.remote.pwd,
-                tie_breaker=random.getrandbits(64),
+                tie_breaker=self.host,
             )
         )
 

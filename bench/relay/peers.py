@@ -86,7 +86,7 @@ class Peer(Protocol):
 
     name: str
     version: str
-    """Of it and of what it is made of, once it has started; empty: this project's own."""
+    """The version of the server and of what it is made of, once it has started; empty: this project's own."""
 
     async def start(self, *, core: int | None, profile: SrtpProfile) -> None:
         """Run, pinned to a core unless None. Raises `PeerMissing` when it is not installed."""
@@ -115,10 +115,8 @@ class PeerMissing(SluiceError):
 
     code = "peer-missing"
 
-    def __init__(self, *, name: str, remedy: str) -> None:
-        super().__init__()
-        self.name = name
-        self.remedy = remedy
+    name: str
+    remedy: str
 
     def sentence(self) -> str:
         return f"{self.name} is not installed: {self.remedy}"

@@ -9,8 +9,9 @@ from bench.machine import Cores
 from bench.relay.figures import RelayFigures, median
 from bench.relay.floor import measure_floor
 from bench.relay.knee import Knee, KneeStep, find_knee
+from bench.relay.measure import WARM_UP_JOINS, measure
 from bench.relay.peers import Peer, peer_named
-from bench.relay.run import WARM_UP_JOINS, RunSettings, Say, measure
+from bench.relay.run import RunSettings, Say
 from bench.relay.settings import MOST, PROFILES, RelaySettings
 from bench.relay.sluice import SluicePeer
 from bench.relay.text import step_text

@@ -1,21 +1,18 @@
-"""One run of `sluice bench relay`: start a server, join everybody, let media flow, and read both sides' counters."""
+"""The parts of one run of `sluice bench relay`: players join, media flows, and both sides' counters are read."""
 
 from __future__ import annotations
 
 import asyncio
-import os
 import random
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from bench.machine import Cores, busy_seconds, socket_drops
-from bench.relay.figures import FlowCounts, Reading, RelayFigures, figures, loss
-from bench.relay.load import FIRST_HOST, LoadClient, RelayLoad
+from bench.relay.figures import FlowCounts, Reading
+from bench.relay.load import LoadClient, RelayLoad
 from bench.relay.peers import OfferedTrack, Peer, TransportAnswer
-from bench.relay.workloads import Course, Setup, Subscriber, TrackMedia, Workload
-from shared.errors import SluiceError
-from shared.rtc import rtp
+from bench.relay.workloads import Setup, Subscriber, TrackMedia, Workload
 from shared.rtc.dtls import Fingerprint
 from shared.rtc.srtp import SrtpProfile
 
@@ -34,9 +31,6 @@ LOOK_EVERY_S = 0.02
 STORM_S = 1.0
 """A storm's figures are of at least so long: a hundred joins may take less."""
 
-WARM_UP_JOINS = 2
-"""`churn` warms up with so many times the joins that are measured: an interpreter's memory takes a while to settle."""
-
 STAY_S = 0.02
 """How long a subscriber who joins in `churn` stays."""
 
@@ -46,19 +40,6 @@ FIRST_SSRC = 1000
 
 Say = Callable[[str], None]
 """Tells of progress."""
-
-
-class BadContent(SluiceError):
-    """What a subscriber decrypted is not what was published."""
-
-    code = "bad-content"
-
-    def __init__(self, *, detail: str) -> None:
-        super().__init__()
-        self.detail = detail
-
-    def sentence(self) -> str:
-        return f"the server changed the media: {self.detail}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -183,7 +164,7 @@ class Run:
         )
 
     def _later(self, places: range) -> list[tuple[int, Ask]]:
-        """Those who join besides want what the first subscriber wants."""
+        """Subscribers who join later; they want what the first subscriber wants."""
         return [self._subscriber(self.watching + place, self.setup.subscribers[0]) for place in places]
 
     def _phases(self, count: int) -> list[float]:
@@ -212,87 +193,6 @@ class Run:
         return clients
 
 
-async def measure(settings: RunSettings, peer: Peer, *, say: Say) -> RelayFigures:
-    """Start the server, run the workload, and stop the server. Raises what joining raises, and `BadContent`."""
-    own_cores = os.sched_getaffinity(0)
-    await peer.start(core=settings.cores.server, profile=settings.profile)
-    try:
-        if settings.cores.generator is not None:
-            os.sched_setaffinity(0, {settings.cores.generator})
-        run = Run(settings, peer, say)
-        try:
-            return await _measure(run)
-        finally:
-            await run.load.close()
-    finally:
-        os.sched_setaffinity(0, own_cores)
-        await peer.stop()
-
-
-async def _measure(run: Run) -> RelayFigures:
-    settings = run.settings
-    empty = await run.peer.stats()
-    await run.publish()
-    await run.subscribe()
-    run.load.go()
-    await asyncio.sleep(settings.warm_up_s)
-    watched = await run.peer.stats()
-    warm = 0
-    if settings.workload.course is Course.CHURN:
-        warm = settings.joins * WARM_UP_JOINS // (1 + WARM_UP_JOINS)
-    await run.churn(range(warm))
-    before = await run.quiet()
-    first = await run.read()
-    run.load.go()
-    match settings.workload.course:
-        case Course.STEADY:
-            await asyncio.sleep(settings.seconds)
-        case Course.STORM:
-            await run.storm()
-        case Course.CHURN:
-            await run.churn(range(warm, settings.joins))
-    last = await run.read()
-    after = await run.quiet()
-    told = figures(
-        first,
-        last,
-        workload=settings.workload.name,
-        server=run.peer.name,
-        profile=settings.profile.value,
-        subscribers=run.watching,
-        lost=loss(before, after, run.wanted()),
-        rss_bytes=watched.rss_bytes - empty.rss_bytes,
-        verified=verify(run.load.clients[FIRST_HOST]),
-    )
-    told = replace(told, version=run.peer.version)
-    joined = settings.joins - warm
-    if settings.workload.course is not Course.STEADY:
-        told = replace(told, joins=joined, joins_per_s=joined / told.seconds)
-    if settings.workload.course is Course.CHURN:
-        told = replace(told, rss_kib_warm=first.peer.rss_bytes / 1024, rss_kib_end=last.peer.rss_bytes / 1024)
-    return told
-
-
 def tracks_of(place: int, media: Sequence[TrackMedia]) -> list[OfferedTrack]:
     """A publisher's tracks; SSRCs are all different."""
     return [OfferedTrack(mid=str(at), kind=one.kind, ssrc=FIRST_SSRC + 2 * place + at) for at, one in enumerate(media)]
-
-
-def verify(client: LoadClient) -> int:
-    """How many packets a watched subscriber decrypted. Raises `BadContent` unless they are what was published.
-
-    They must be in order; some may be missing: `loss` counts those.
-    """
-    newest: dict[int, int] = {}
-    if client.refused:
-        raise BadContent(detail=f"{client.refused} packets could not be decrypted")
-    for packet in client.received:
-        header = rtp.parse(packet)
-        payload = packet[header.payload_start : header.payload_end]
-        number = int.from_bytes(payload[-4:], "big")
-        if payload[-8:-4] != b"body":
-            raise BadContent(detail="a packet's content has changed")
-        if number <= newest.get(header.ssrc, -1):
-            raise BadContent(detail="packets are out of order")
-        newest[header.ssrc] = number
-    return len(client.received)

@@ -30,12 +30,16 @@ class TrackMedia:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RoomPublisher:
+    """A player that sends one track for each of `media`."""
+
     room: int
     media: tuple[TrackMedia, ...]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Subscriber:
+    """A player that receives."""
+
     room: int
     publishers: tuple[int, ...]
     """Whom it receives, all tracks: places in `Setup.publishers`."""

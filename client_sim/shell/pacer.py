@@ -37,7 +37,7 @@ class Pacer:
         self._arm()
 
     def mark(self) -> None:
-        """Measure anew from here."""
+        """Begin to measure again from here."""
         self.marked_lag_s = 0.0
 
     def stop(self) -> None:

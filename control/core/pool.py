@@ -39,7 +39,7 @@ class PoolNode:
     request: str = ""
     """The launch request that made it; empty for one that was there before."""
     detail: str = ""
-    """In words, for people."""
+    """What people are told of it."""
 
 
 class OddKind(StrEnum):

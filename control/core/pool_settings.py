@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import hashlib
 import re
 import types
@@ -113,11 +112,7 @@ def read_pool(table: PoolTable) -> PoolSettings:
     if kind is None:
         raise table.bad("kind", f"{table.kind!r} is not a kind of pool; there are {', '.join(KINDS)}")
     hints = get_type_hints(kind)
-    known = [each.name for each in dataclasses.fields(kind)]
-    for key in table.keys:
-        if key not in known:
-            near = difflib.get_close_matches(key, known, n=1)
-            raise table.bad(key, f"no such key; did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}")
+    table.source.check_known(table.keys, (each.name for each in dataclasses.fields(kind)), under="pool.")
     settings = kind(**{key: _value(table, key, hints[key], value) for key, value in table.keys.items()})
     _check(settings, table)
     return settings

@@ -7,15 +7,8 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from control.core.autoscaler import (
-    Effect,
-    Launch,
-    LeaseCordon,
-    PreferVictim,
-    TakeBack,
-    Terminate,
-    confirm_launch,
-)
+from control.core.autoscaler.decide import confirm_launch
+from control.core.autoscaler.effects import Effect, Launch, LeaseCordon, PreferVictim, TakeBack, Terminate
 from control.core.autoscaler.line import effect_line
 from control.core.pool import Pool
 from control.core.scaling_settings import ScalingSettings
@@ -77,7 +70,8 @@ class Acting:
                 case Terminate():
                     await self._pool.terminate(effect.node)
                 case LeaseCordon():
-                    await self._cordon(effect, token)
+                    lease_s, drain_max_s = self._settings.cordon_lease_s, self._settings.drain_max_s
+                    await self._command(CommandVerb.CORDON, effect.sfu, token, lease_s=lease_s, drain_max_s=drain_max_s)
                 case TakeBack():
                     await self._command(CommandVerb.UNCORDON, effect.sfu, token)
         except PoolError as error:
@@ -103,28 +97,10 @@ class Acting:
         await self._store.put_scaling(token, state)
         return state
 
-    async def _cordon(self, effect: LeaseCordon, token: int) -> None:
-        await self._command(
-            CommandVerb.CORDON,
-            effect.sfu,
-            token,
-            lease_s=self._settings.cordon_lease_s,
-            drain_max_s=self._settings.drain_max_s,
-        )
-
-    async def _command(
-        self,
-        verb: CommandVerb,
-        sfu: str,
-        token: int,
-        *,
-        lease_s: float | None = None,
-        drain_max_s: float | None = None,
-    ) -> None:
+    async def _command(self, verb: CommandVerb, sfu: str, token: int, **terms: float) -> None:
+        """`terms`: `lease_s` and `drain_max_s` of a cordon."""
         try:
-            await self._store.command_fenced(
-                verb, sfu, token=token, reason="autoscaling", lease_s=lease_s, drain_max_s=drain_max_s
-            )
+            await self._store.command_fenced(verb, sfu, token=token, reason="autoscaling", **terms)
         except Fenced:
             raise
         except Refused as refused:  # a person has just commanded this SFU; the next tick sees the result

@@ -8,10 +8,12 @@ import time
 
 import msgspec
 
-from control.core.autoscaler import Moment, Samples, TickDecision, decide, join
+from control.core.autoscaler.decide import decide
+from control.core.autoscaler.effects import TickDecision
 from control.core.autoscaler.line import tick_line
-from control.core.autoscaler.samples import NodeCeilings
+from control.core.autoscaler.samples import NodeCeilings, Samples
 from control.core.autoscaler.stages import LaunchWatch, Reached
+from control.core.autoscaler.world import Moment, join
 from control.core.pool import Listing, Pool
 from control.core.scaling_settings import ScalingSettings
 from control.errors import PoolError

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rehearse.core.rehearsal import Ending, Failure
+from rehearse.core.ending import Ending, Failure
 
 PUBLICATIONS_EACH = 2
 """A bot publishes one audio and one video track."""
@@ -64,6 +65,11 @@ class CrowdView:
     def moved_off(self, sfu: str) -> set[str]:
         """Who has moved from this SFU to another."""
         return {move.bot for move in self.moves if move.left == sfu}
+
+    @property
+    def most_moves(self) -> int:
+        """Of one player."""
+        return max(Counter(move.bot for move in self.moves).values(), default=0)
 
     def all_hear(self, bots: int) -> bool:
         """Whether that many bots are there and each receives all the others of its room."""

@@ -1,34 +1,23 @@
-"""What a rehearsal comes to: facts seen while SFUs ended, summed up, and whether anybody was cut."""
+"""What a rehearsal comes to: what was seen while SFUs ended, summed up, and whether a player was cut."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 
 import msgspec
 
-from shared.records import DrainReport
+from rehearse.core.ending import Ending, Failure
+from rehearse.core.gaps import ON_LOOPBACK, Bounds, LongestGaps, gaps_beyond
+from shared.fleet_rows import short
 
-AUDIO_BOUND_MS = 40.0
-"""Longest audio gap of a drain: two packets of 20 ms (issue: reach)."""
-VIDEO_BOUND_FRAMES = 2.0
-"""Longest video gap of a drain, in frame times (issue: reach)."""
 STALL_MATTERS_MS = 20.0
 """From here on this machine's own stalls may be the reason for a gap beyond the bounds: one audio packet's time."""
+MOVES_BOUND = 2
+"""Most moves of one player in a roll: off its SFU, and at most once more when replacements fill up."""
 REJOIN_BOUND_S = 5.0
 """Longest silence of a player whose SFU was ended by force or died, until it is heard again elsewhere."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Bounds:
-    """Gaps beyond which somebody was cut in a drain or a roll."""
-
-    audio_ms: float = AUDIO_BOUND_MS
-    video_frames: float = VIDEO_BOUND_FRAMES
-
-
-ON_LOOPBACK = Bounds()
 
 
 class RehearsalKind(StrEnum):
@@ -40,78 +29,6 @@ class RehearsalKind(StrEnum):
     """A forced exit of a cordoned SFU whose players stayed."""
     ROLL = "roll"
     """Every SFU is replaced, one after another, the replacement first."""
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """A media connection that a player opened and that came to nothing."""
-
-    player: str
-    sfu: str
-    reason: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.player} to {self.sfu}: {self.reason or 'no reason given'}"
-
-
-@dataclass(slots=True)
-class Ending:
-    """What was seen of one SFU's end. Times are one monotonic clock's seconds; players are bots' names."""
-
-    sfu: str
-    on_it: frozenset[str]
-    """Who published there when it began."""
-    began: float
-    """When the SIGTERM, or for a forced exit the cordon, was sent."""
-    told: dict[str, float] = field(default_factory=dict)
-    """Who heard `cordoned-sfu`, and when first."""
-    moved: dict[str, float] = field(default_factory=dict)
-    """Who moved off make-before-break, and when the move was complete."""
-    rejoined: dict[str, float] = field(default_factory=dict)
-    """Who came back elsewhere after the SFU had ended under it, and when."""
-    ordered: float | None = None
-    """When a forced exit was ordered."""
-    ended: float | None = None
-    """When the process was gone."""
-    exit_code: int | None = None
-    report: DrainReport | None = None
-    """What the SFU itself said of its drain (D10)."""
-
-    def on_told(self, player: str, *, at: float) -> None:
-        """A player heard of the cordon."""
-        self.told.setdefault(player, at)
-
-    def on_moved(self, player: str, *, at: float) -> None:
-        """A player completed its move off this SFU."""
-        self.moved.setdefault(player, at)
-
-    def on_rejoined(self, player: str, *, at: float) -> None:
-        """A player publishes elsewhere after this SFU was lost to it."""
-        self.rejoined.setdefault(player, at)
-
-    @property
-    def stayed(self) -> frozenset[str]:
-        """Who was on it to the end."""
-        return self.on_it - self.moved.keys()
-
-    @property
-    def left_behind(self) -> frozenset[str]:
-        """Who was on it to the end and did not come back elsewhere."""
-        return self.stayed - self.rejoined.keys()
-
-    @property
-    def never_told(self) -> frozenset[str]:
-        """Who was on it and never heard of the cordon."""
-        return self.on_it - self.told.keys()
-
-
-class LongestGaps(msgspec.Struct, frozen=True, kw_only=True):
-    """The longest gaps any receiver measured [ms]; None when nothing was measured."""
-
-    audio_ms: float | None = None
-    video_ms: float | None = None
-    frame_ms: float = 1000.0 / 30
-    """Time of one video frame."""
 
 
 class RehearsalReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -153,6 +70,10 @@ class RehearsalReport(msgspec.Struct, frozen=True, kw_only=True):
     seed: int
     redis_server: str = ""
     took_s: float = 0.0
+    moves_per_player_max: int = 0
+    """Most moves that one player made."""
+    interruptions: int = 0
+    """How often the command of a roll was killed and given again."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -177,10 +98,19 @@ def summarize(
     bounds: Bounds = ON_LOOPBACK,
     stall_ms: float | None = None,
     took_s: float = 0.0,
+    moves: int = 0,
+    roll: Sequence[str] = (),
+    interruptions: int = 0,
 ) -> RehearsalReport:
-    """The report over all endings of a rehearsal: counts are summed, times and gaps are the worst ones."""
+    """The report over all endings of a rehearsal: counts are summed, times and gaps are the worst ones.
+
+    `moves`: the most that one player made; `roll`: why the roll paused or did not end.
+    """
     failures = counted(kind, endings, failures)
     cut = verdict(kind, endings, gaps=gaps, failures=failures, bounds=bounds)
+    cut += roll
+    if kind is RehearsalKind.ROLL and moves > MOVES_BOUND:
+        cut.append(f"a player moved {moves} times; bound {MOVES_BOUND}")
     reports = [ending.report for ending in endings if ending.report is not None]
     told = _worst((at, ending.began) for ending in endings for at in ending.told.values())
     return RehearsalReport(
@@ -192,27 +122,24 @@ def summarize(
         players_evicted=sum(report.evicted for report in reports),
         players_rejoined=sum(len(ending.rejoined) for ending in endings),
         failed_connections=len(failures),
-        machine_stall_ms_max=_rounded(stall_ms),
-        audio_gap_ms_max=_rounded(gaps.audio_ms),
-        video_gap_ms_max=_rounded(gaps.video_ms),
+        machine_stall_ms_max=short(stall_ms),
+        audio_gap_ms_max=short(gaps.audio_ms),
+        video_gap_ms_max=short(gaps.video_ms),
         video_frame_ms=round(gaps.frame_ms, 2),
         audio_gap_ms_bound=bounds.audio_ms if kind is not RehearsalKind.EXIT else None,
         video_gap_ms_bound=round(bounds.video_frames * gaps.frame_ms, 1) if kind is not RehearsalKind.EXIT else None,
-        cordon_to_last_told_ms=_rounded(None if told is None else told * 1000),
-        cordon_to_last_move_s=_rounded(_worst((a, e.began) for e in endings for a in e.moved.values())),
-        cordon_to_exit_s=_rounded(_worst((e.ended, e.began) for e in endings)),
-        exit_order_to_last_rejoin_s=_rounded(_worst((a, e.ordered) for e in endings for a in e.rejoined.values())),
+        cordon_to_last_told_ms=short(None if told is None else told * 1000),
+        cordon_to_last_move_s=short(_worst((a, e.began) for e in endings for a in e.moved.values())),
+        cordon_to_exit_s=short(_worst((e.ended, e.began) for e in endings)),
+        exit_order_to_last_rejoin_s=short(_worst((a, e.ordered) for e in endings for a in e.rejoined.values())),
         sfu_exit_codes=[ending.exit_code for ending in endings],
         sfus_ended=[ending.sfu for ending in endings],
         producers_at_exit=sum(report.producers_at_exit for report in reports),
         consumers_at_exit=sum(report.consumers_at_exit for report in reports),
-        bots=scale.bots,
-        rooms=scale.rooms,
-        sfus=scale.sfus,
-        routers=scale.routers,
-        seed=scale.seed,
-        redis_server=scale.redis_server,
+        **asdict(scale),
         took_s=round(took_s, 1),
+        moves_per_player_max=moves,
+        interruptions=interruptions,
     )
 
 
@@ -231,9 +158,9 @@ def verdict(
     failures: Sequence[Failure],
     bounds: Bounds = ON_LOOPBACK,
 ) -> list[str]:
-    """Every reason to say that somebody was cut; empty when nobody was.
+    """Every reason to say that a player was cut; empty when none was.
 
-    Drain and roll: nobody evicted, no connection failed, and no gap beyond the bounds. A forced exit evicts by
+    Drain and roll: no player evicted, no connection failed, and no gap beyond the bounds. A forced exit evicts by
     definition: there, everybody must be told and be back elsewhere within `REJOIN_BOUND_S`. In all: status 0.
     """
     cut: list[str] = []
@@ -243,7 +170,7 @@ def verdict(
         cut += _cut_at(kind, ending)
     cut += [f"a media connection failed: {failure}" for failure in failures]
     if kind is not RehearsalKind.EXIT:
-        cut += _cut_by_gaps(gaps, bounds)
+        cut += gaps_beyond(gaps, bounds)
     return cut
 
 
@@ -282,18 +209,6 @@ def _cut_at(kind: RehearsalKind, ending: Ending) -> list[str]:
     return cut
 
 
-def _cut_by_gaps(gaps: LongestGaps, bounds: Bounds) -> list[str]:
-    cut: list[str] = []
-    if gaps.audio_ms is None or gaps.video_ms is None:
-        cut.append("no receiver measured its media, so nothing is known of gaps")
-    if gaps.audio_ms is not None and gaps.audio_ms > bounds.audio_ms:
-        cut.append(f"audio was silent for {gaps.audio_ms:.0f} ms; bound {bounds.audio_ms:.0f} ms")
-    bound = bounds.video_frames * gaps.frame_ms
-    if gaps.video_ms is not None and gaps.video_ms > bound + 0.05:  # frame times are rounded by RTP's 90 kHz clock
-        cut.append(f"video stood still for {gaps.video_ms:.0f} ms; bound {bound:.0f} ms")
-    return cut
-
-
 def _worst(spans: Iterable[tuple[float | None, float | None]]) -> float | None:
     """The longest of the spans `(end, begin)`; None when there is none or one has no end."""
     lengths: list[float] = []
@@ -302,10 +217,6 @@ def _worst(spans: Iterable[tuple[float | None, float | None]]) -> float | None:
             return None
         lengths.append(end - begin)
     return max(lengths, default=None)
-
-
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, 3)
 
 
 def _names(players: Iterable[str]) -> str:

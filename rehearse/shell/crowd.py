@@ -15,7 +15,8 @@ from localfleet.fleet import Fleet
 from localfleet.program import flags
 from rehearse.config import CrowdSize
 from rehearse.core.crowd_view import CrowdView
-from rehearse.core.rehearsal import Failure, LongestGaps
+from rehearse.core.ending import Failure
+from rehearse.core.gaps import LongestGaps
 from shared.host.child import Child, python
 
 FINISH_WITHIN_S = 20.0
@@ -104,6 +105,7 @@ class Crowd:
     async def begin_measuring(self) -> None:
         """Gaps and failures from now on count."""
         self.view.failures.clear()
+        self.view.moves.clear()
         await self.tell(cmd="mark")
 
     async def stay_all(self) -> None:

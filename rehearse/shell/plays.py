@@ -7,30 +7,20 @@ import time
 from collections.abc import Awaitable, Callable
 
 from operators.shell.operations import command, order_exit
-from rehearse.core.rehearsal import REJOIN_BOUND_S, Ending, RehearsalKind
+from rehearse.core.ending import Ending
+from rehearse.core.rehearsal import REJOIN_BOUND_S, RehearsalKind
+from rehearse.shell.roll_play import roll
 from rehearse.shell.stage import Stage
 from shared.records import CommandVerb, ExitScope
 
 DRAINED_WITHIN_S = 60.0
 """Everybody moves at once and the SFU ends when the last has left; a minute is for a very slow machine."""
 TOLD_WITHIN_S = 15.0
-NEXT_VERSION = "next"
 
 
 async def drain(stage: Stage) -> None:
     """SIGTERM to the SFU with the most players."""
     await _terminate(stage, stage.fullest_sfu())
-
-
-async def roll(stage: Stage) -> None:
-    """Every SFU gets its replacement first, and then SIGTERM."""
-    for name in list(stage.fleet.sfus):
-        replacement = f"{name}-{NEXT_VERSION}"
-        await stage.fleet.add_sfu(replacement, version=NEXT_VERSION)
-        stage.say(f"{replacement} is up and takes players")
-        ending = await _terminate(stage, name)
-        if ending.exit_code is None:
-            return  # a roll that goes on after a drain that hangs would take the fleet down
 
 
 async def exit_(stage: Stage) -> None:

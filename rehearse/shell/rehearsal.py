@@ -7,13 +7,14 @@ import secrets
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import asdict
 
 from localfleet.config import FleetSize
 from localfleet.errors import FleetFailed
 from localfleet.fleet import Fleet, FleetSpec
 from operators.shell.operations import open_store
 from operators.shell.target import Target
-from rehearse.config import CrowdSize
+from rehearse.config import UNDISTURBED, CrowdSize, RollRehearsed
 from rehearse.core.rehearsal import RehearsalKind, RehearsalReport, Scale, summarize
 from rehearse.shell.crowd import Crowd
 from rehearse.shell.plays import PLAYS
@@ -31,12 +32,18 @@ ALL_HEAR_WITHIN_S = 90.0
 
 
 async def rehearse(
-    kind: RehearsalKind, *, size: FleetSize, crowd: CrowdSize, say: Callable[[str], None]
+    kind: RehearsalKind,
+    *,
+    size: FleetSize,
+    crowd: CrowdSize,
+    say: Callable[[str], None],
+    roll: RollRehearsed = UNDISTURBED,
 ) -> RehearsalReport:
     """Run one rehearsal. Raises `BadSetting` for sizes that make no sense, `FleetFailed` when a program fails."""
     check(size, crowd)
     began = time.monotonic()
     async with staged(kind, size=size, crowd=crowd, say=say) as stage:
+        stage.roll = roll
         server = await server_name(stage.fleet.redis_url)
         async with StallMeter() as stall:
             await PLAYS[kind](stage)
@@ -47,16 +54,12 @@ async def rehearse(
         stage.endings,
         gaps=gaps,
         failures=failures,
-        scale=Scale(
-            bots=crowd.bots,
-            rooms=crowd.rooms,
-            sfus=size.sfus,
-            routers=size.routers,
-            seed=crowd.seed,
-            redis_server=server,
-        ),
+        scale=Scale(**asdict(crowd), sfus=size.sfus, routers=size.routers, redis_server=server),
         stall_ms=stall.worst_ms,
         took_s=time.monotonic() - began,
+        moves=stage.view.most_moves,
+        roll=stage.roll_troubles,
+        interruptions=stage.interruptions,
     )
 
 
@@ -66,11 +69,7 @@ async def staged(
 ) -> AsyncIterator[Stage]:
     """A private fleet whose bots all hear each other and have begun to measure. Raises `FleetFailed`."""
     spec = FleetSpec(
-        routers=size.routers,
-        sfus=size.sfus,
-        redis=size.redis,
-        server=size.server,
-        host=size.host,
+        **asdict(size),
         fleet=f"rehearsal-{secrets.token_hex(4)}",
         # One link per SFU, so that some players are told by the router that is linked and some through Redis.
         links=1,

@@ -9,8 +9,10 @@ from dataclasses import dataclass, field
 
 from localfleet.errors import FleetFailed
 from localfleet.fleet import Fleet
+from rehearse.config import UNDISTURBED, RollRehearsed
 from rehearse.core.crowd_view import CrowdView
-from rehearse.core.rehearsal import Ending, RehearsalKind
+from rehearse.core.ending import Ending
+from rehearse.core.rehearsal import RehearsalKind
 from rehearse.shell.crowd import Crowd
 from shared.records import DrainReport
 from shared.store.store import Store
@@ -28,7 +30,11 @@ class Stage:
     crowd: Crowd
     store: Store
     say: Callable[[str], None]
+    roll: RollRehearsed = UNDISTURBED
     endings: list[Ending] = field(default_factory=list)
+    roll_troubles: list[str] = field(default_factory=list)
+    """Why the roll paused or did not end."""
+    interruptions: int = 0
 
     @property
     def view(self) -> CrowdView:
@@ -56,7 +62,7 @@ class Stage:
             self.say(f"{ending.sfu} still runs after {within_s:.0f} s")
             return
         ending.ended = child.ended_mono
-        ending.report = await self._report(ending.sfu)
+        ending.report = await drain_report(self.store, ending.sfu)
 
     async def until(self, condition: Callable[[], bool], *, within_s: float) -> bool:
         """Wait until `condition` holds, looked at with each word of the bots; False when the time is over."""
@@ -69,11 +75,13 @@ class Stage:
             await self.crowd.next_word(within_s=LOOK_EVERY_S)
         return True
 
-    async def _report(self, sfu: str) -> DrainReport | None:
-        deadline = time.monotonic() + REPORT_WITHIN_S
-        while time.monotonic() < deadline:
-            for report in await self.store.read_drain_reports(50):
-                if report.sfu == sfu:
-                    return report
-            await asyncio.sleep(LOOK_EVERY_S)
-        return None
+
+async def drain_report(store: Store, sfu: str) -> DrainReport | None:
+    """What the SFU said of its drain; None: it has left no report within `REPORT_WITHIN_S`."""
+    deadline = time.monotonic() + REPORT_WITHIN_S
+    while time.monotonic() < deadline:
+        for report in await store.read_drain_reports(50):
+            if report.sfu == sfu:
+                return report
+        await asyncio.sleep(LOOK_EVERY_S)
+    return None

@@ -15,7 +15,8 @@ from router.core.claims import Claims
 from router.core.directory import Directory, NotPlaceable
 from router.core.inflight import in_flight
 from router.core.plan import Ask, PlacementPlan
-from router.core.selector import NodeSelector, PlacementDecision, Rejected, Standing
+from router.core.selector.decision import PlacementDecision, Rejected, Standing
+from router.core.selector.node_selector import NodeSelector
 from router.core.standings import REJECTS_SHOWN, Standings
 from shared.placing import TOO_FAST, Counts, InFlightThere, Key, PlacedRoom, Version, Wish
 from shared.records import RoomPlacement
@@ -225,7 +226,7 @@ class Assigner:
         return (), False, True
 
     def _doubts(self, doubted: Collection[str], *, now: float) -> tuple[Rejected, ...]:
-        """Those that take work for all rooms but this one."""
+        """SFUs that take work for all rooms but this one."""
         placeable = (sfu for sfu in sorted(doubted) if self._directory.refusal(sfu, now=now) is None)
         return tuple(Rejected(sfu, NotPlaceable.TREATED_AS_CORDONED.value) for sfu in placeable)
 

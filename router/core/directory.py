@@ -234,7 +234,7 @@ class Directory:
             )
 
     def cordoned(self, sfus: Iterable[str]) -> list[SfuState]:
-        """Of these SFUs, the states of those whose cordon has been applied, for a player that may have missed it."""
+        """The states of those of these SFUs whose cordon has been applied, for a player that may have missed it."""
         entries = ((sfu, self._entries.get(sfu)) for sfu in sorted(set(sfus)))
         return [entry.state for _, entry in entries if entry is not None and entry.told_cordoned]
 

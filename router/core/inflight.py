@@ -20,7 +20,7 @@ NONE = Counts()
 
 
 class InFlight:
-    """By SFU and version. `now` is monotonic seconds of this process."""
+    """Counts by SFU and version. `now` is monotonic seconds of this process."""
 
     def __init__(self) -> None:
         self._counts: dict[str, dict[Version, Counts]] = {}

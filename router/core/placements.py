@@ -6,7 +6,7 @@ from collections import Counter, deque
 from itertools import islice
 
 from router.core.plan import Ask
-from router.core.selector import PlacementDecision, Standing
+from router.core.selector.decision import PlacementDecision, Standing
 from shared.placement_records import PlacementCandidate, PlacementRecord, PlacementReject
 
 KEPT = 1000

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from router.core.selector import NO_PREFERENCE, Preference, Rejected, Standing
+from router.core.selector.decision import Rejected, Standing
+from router.core.selector.ladder import NO_PREFERENCE, Preference
 from shared.placing import Wish
 
 MAX_EXCLUDES = 16

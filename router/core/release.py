@@ -27,6 +27,6 @@ def release_of(
 
 
 def _most_common(versions: Iterable[str]) -> str:
-    """Of equals the one that sorts last, which tends to be the newer; none: empty."""
+    """The most common release; of equals the one that sorts last, which tends to be the newer. Empty: none."""
     counts = Counter(version for version in versions if version)
     return max(counts, key=lambda version: (counts[version], version), default="")

@@ -61,7 +61,7 @@ class Room:
         self.sessions: dict[str, Session] = {}
         self.placement: RoomPlacement | None = None
         self.version = 0
-        """Of the last reading of Redis; 0: none yet."""
+        """The version of the last reading of Redis; 0: none yet."""
         self.kept_ids = KeptIds()
         self.keep_until = 0.0
         """Until then no player counts as gone for not being listed in Redis, which may have lost it (invariant 5)."""

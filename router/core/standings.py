@@ -14,8 +14,11 @@ from itertools import islice
 
 from router.core.directory import Directory, NotPlaceable
 from router.core.inflight import InFlight
-from router.core.selector import NodeSelector, Preference, Rejected, Standing
+from router.core.rolling import Rolling
+from router.core.selector.decision import Rejected, Standing
 from router.core.selector.index import Index
+from router.core.selector.ladder import Preference
+from router.core.selector.node_selector import NodeSelector
 from router.core.selector.sorts import Costs, clients_of
 from shared.placing import Counts, Version
 from shared.records import SfuState, SfuStatus, status_of, version_of
@@ -52,6 +55,7 @@ class Standings:
         """SFU -> incarnation that has been waited for long enough: it may be one that can't prove itself."""
         self._unseen: dict[str, None] = {}
         """Not warmed up, and the waiting has not begun."""
+        self._rolling = Rolling()
         self._by_old_mean: set[str] = set()
         """SFUs that have not reported since the fleet's mean cost of a placement was taken over."""
         directory.watch(self.changed)
@@ -61,7 +65,10 @@ class Standings:
     def changed(self, sfu: str) -> None:
         """Something about the SFU has changed in the directory."""
         state = self._directory.state(sfu)
-        if state is None or status_of(state) is not SfuStatus.ONLINE:
+        online = state is not None and status_of(state) is SfuStatus.ONLINE
+        for other in self._rolling.seen(sfu, state if online else None):
+            self._again(other)
+        if state is None or not online:
             self._out(sfu, known=state is not None)
             return
         self._aside.pop(sfu, None)
@@ -91,6 +98,11 @@ class Standings:
         self._failing = {sfu: (incarnation, now + left_s) for sfu, (incarnation, left_s) in failing.items()}
         after = {(sfu, incarnation) for sfu, (incarnation, _) in self._failing.items()}
         for sfu in dict.fromkeys(sfu for sfu, _ in sorted(before ^ after)):
+            self._again(sfu)
+
+    def roll(self, sfus: Iterable[str]) -> None:
+        """All SFUs that are still to be rolled; none: no roll is on."""
+        for sfu in self._rolling.told(frozenset(sfus)):
             self._again(sfu)
 
     def refresh(self, *, now: float) -> None:
@@ -184,7 +196,7 @@ class Standings:
         return sfu in self._too_fast
 
     def offers_all(self, count: int) -> bool:
-        """So many are all in the order."""
+        """Whether so many offers are all SFUs in the order."""
         return count >= len(self._index)
 
     def is_failing(self, sfu: str) -> bool:
@@ -208,6 +220,7 @@ class Standings:
             failing=self.is_failing(sfu),
             too_fast=sfu in self._too_fast,
             cold=sfu in self._cold or sfu in self._unseen or self._fails_its_probe(state),
+            rolled_next=self._rolling.goes_last(sfu, state),
         )
 
     @staticmethod
@@ -221,7 +234,7 @@ class Standings:
         return self._costs.of(self._selector.figure(state), clients_of(state))
 
     def _with_cost(self, standing: Standing) -> Standing:
-        """With what a placement costs there by now. SFUs with nothing in flight keep their place: see `refresh`."""
+        """The standing with what a placement costs now. SFUs with nothing in flight keep their place: see `refresh`."""
         if standing.sfu not in self._by_old_mean:
             return standing
         self._put(standing.sfu, standing.state)

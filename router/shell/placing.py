@@ -11,7 +11,8 @@ from router.core.placements import line
 from router.core.plan import Ask, PlacementPlan
 from router.core.release import release_of
 from router.core.room import MAX_PUBLICATIONS
-from router.core.selector import PlacementDecision, Preference
+from router.core.selector.decision import PlacementDecision
+from router.core.selector.ladder import Preference
 from router.core.sessions import Session
 from router.shell.state import RouterState
 from router.shell.store_writer import StoreWriter

@@ -10,7 +10,7 @@ import msgspec
 from router.core import bounds
 from router.core.plan import Ask
 from router.core.room import Room
-from router.core.selector import PlacementDecision
+from router.core.selector.decision import PlacementDecision
 from router.core.sessions import Session
 from router.shell.placing import Placing
 from router.shell.session_starter import no_sfu

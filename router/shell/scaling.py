@@ -11,7 +11,7 @@ from router.shell.readings import NO_NUMBER, Readings, rows_asked, rows_read
 from router.shell.state import RouterState
 from shared.errors import StoreUnavailable
 from shared.http import answer
-from shared.store import Scaling
+from shared.store.answers import Scaling
 
 DEFAULT_RECORDS = 20
 

@@ -12,6 +12,7 @@ from router.core.room import Room
 from router.core.sessions import Session
 from router.shell.state import RouterState
 from shared.errors import StoreUnavailable
+from shared.jitter import full_jitter
 from shared.records import DrainReport
 from shared.store.answers import Wake, WakeKind
 
@@ -75,7 +76,7 @@ class StoreWriter:
         while True:
             await self._news.wait()
             if self._state.directory.blind:
-                await asyncio.sleep(self._state.rng.uniform(0.2, 1.0))
+                await asyncio.sleep(full_jitter(0, self._state.rng))
                 continue
             self._news.clear()
             await self._flush()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import secrets
 
 from router.core.room import KEEP_ABSENT_S
 from router.shell.hints import Hints
@@ -35,6 +36,7 @@ class Sync:
         self._told_status: dict[str, tuple[int, str | None]] = {}
         self._was_up: bool | None = None
         self._settle_at: float | None = None
+        self._boot = secrets.token_hex(4)
         self.tried = asyncio.Event()
         """Set after the first exchange, successful or not."""
 
@@ -59,7 +61,7 @@ class Sync:
     async def follow_wakes(self) -> None:
         """Hints of other routers and of operators; after a gap everything is read again."""
         first = True
-        async for hint in self._state.store.wakes():
+        async for hint in self._state.store.wakes(rng=self._state.rng):
             if isinstance(hint, Gap):
                 if not first:
                     self._expect_losses()
@@ -78,6 +80,7 @@ class Sync:
                 await self._put_sfus()
                 await self._read_sfus()
                 await read_failing(state)
+                state.assigner.standings.roll(await state.store.read_roll_next())
                 await self._read_orders()
                 await self._read_rooms()
                 await self._routers()
@@ -149,6 +152,7 @@ class Sync:
                 http=state.announced_http,
                 ws=state.announced_ws,
                 version=state.config.version,
+                boot=self._boot,
                 players=state.rooms.sessions,
                 sfus=self._links.ids,
                 without_media=state.rooms.without_media,

@@ -130,7 +130,7 @@ class IceLite:
             remote.deadline = max(remote.deadline, at + CONSENT_S)
 
     def grant(self, stalled_s: float) -> None:
-        """We have not listened for so long [s]: nobody's silence of that time counts."""
+        """This process has not listened for so long [s]: no peer's silence of that time counts."""
         for remote in self._remotes.values():
             remote.deadline += stalled_s
 

@@ -15,7 +15,7 @@ class LoopLag:
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._worst_s = 0.0
-        self._arm()
+        self._due, self._timer = self._arm()
 
     def take(self) -> float:
         """The longest that a timer was late since the last call [s]; a timer that is overdue now counts as well."""
@@ -27,11 +27,10 @@ class LoopLag:
         """Stop measuring."""
         self._timer.cancel()
 
-    def _arm(self) -> None:
+    def _arm(self) -> tuple[float, asyncio.TimerHandle]:
         # Not the loop's own clock: uvloop's stands still while it is busy.
-        self._due = time.monotonic() + LOOK_EVERY_S
-        self._timer = self._loop.call_later(LOOK_EVERY_S, self._look)
+        return time.monotonic() + LOOK_EVERY_S, self._loop.call_later(LOOK_EVERY_S, self._look)
 
     def _look(self) -> None:
         self._worst_s = max(self._worst_s, time.monotonic() - self._due)
-        self._arm()
+        self._due, self._timer = self._arm()

@@ -28,7 +28,7 @@ class MediaPeer(Protocol):
         """Monotonic seconds of the last authentic check, or media packet as of the last look; None: never."""
 
     def connect(self, remote: RemoteTransport) -> None:
-        """The other side is known; DTLS can go on. A second call does nothing. Raises `BadSdp`."""
+        """The other side is known, or is another one now; DTLS can go on. Raises `BadSdp`."""
 
     def restart(self) -> None:
         """The other side restarts ICE: have new credentials from now on (RFC 8445 section 9)."""

@@ -94,7 +94,10 @@ class PeerTransport:
         return self._certificate.fingerprint
 
     def start(self, remote_fingerprints: Sequence[tuple[str, str]], remote_setup: str) -> None:
-        """The peer's description is known: shake hands with the owner of that certificate. A second call does nothing.
+        """The peer's description is known: shake hands with the owner of that certificate.
+
+        Called again with another certificate, the player has made another connection: the one in use goes on until that
+        one has shaken hands, which needs the new certificate from now on.
 
         Raises `BadSdp` when the peer insists on being passive or names no fingerprint.
         """
@@ -105,6 +108,9 @@ class PeerTransport:
         if self._handshake is None and not self._over:
             self._fingerprints = list(remote_fingerprints)
             self._handshake = asyncio.create_task(self._shake_hands())
+        elif list(remote_fingerprints) != self._fingerprints:
+            self._fingerprints = list(remote_fingerprints)
+            self._drop_new_handshakes()  # they were to be checked against the old one
 
     def restart_ice(self) -> IceCredentials:
         """New credentials for an ICE restart; the old ones hold until the peer uses the new."""

@@ -16,6 +16,7 @@ from sfu.core.stream_queue import StreamQueue
 from sfu.core.streams import StreamEnd, StreamTable, stream_address, stream_number
 from sfu.shell.pktinfo import MAPPED
 from shared.errors import BadPacket
+from shared.host.files import file_shares
 from shared.rtc.framing import Deframer, framed
 
 log = logging.getLogger("sfu.media")
@@ -74,7 +75,7 @@ class MediaStreams:
         self._receive = receive
         self._drops = drops
         self._loop = asyncio.get_running_loop()
-        self._table = StreamTable()
+        self._table = StreamTable(most=file_shares().media)
         self._open: dict[int, _Connection] = {}
         self._later: asyncio.TimerHandle | None = None
         self._listen()

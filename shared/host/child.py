@@ -49,7 +49,6 @@ class Child:
     name: str
     process: asyncio.subprocess.Process
     log: Path
-    started_mono: float
     ended_mono: float | None = None
     _watch: asyncio.Task[int] | None = field(default=None, repr=False)
 
@@ -138,6 +137,6 @@ async def start(
             preexec_fn=leash(os.getpid()),
             limit=line_limit,
         )
-    child = Child(name=name, process=process, log=log, started_mono=time.monotonic())
+    child = Child(name=name, process=process, log=log)
     child._watch = asyncio.create_task(child._follow(), name=f"watch-{name}")
     return child

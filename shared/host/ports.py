@@ -5,13 +5,15 @@ from __future__ import annotations
 import ipaddress
 import random
 import socket
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from shared.errors import BadSetting, NoPort
 
 LOW, HIGH = 20_000, 32_000
 """Below Linux' ephemeral range (32768 on), so that no outgoing connection takes a port between our look and its use."""
 MOST_PORT = 65_535
+_CHANCE = random.SystemRandom()
+"""Not an argument: two programs that draw alike get in each other's way."""
 
 
 def check_host(host: str) -> None:
@@ -51,11 +53,15 @@ def is_free(port: int, *, host: str = "127.0.0.1") -> bool:
     return True
 
 
+def in_any_order(ports: range, *, but: Collection[int]) -> list[int]:
+    """These ports but those, drawn."""
+    return [port for port in _CHANCE.sample(ports, len(ports)) if port not in but]
+
+
 class Ports:
     """Hands out free ports, each one once."""
 
-    def __init__(self, *, rng: random.Random, host: str = "127.0.0.1") -> None:
-        self._rng = rng
+    def __init__(self, *, host: str = "127.0.0.1") -> None:
         self._host = host
         self._given: set[int] = set()
 
@@ -70,4 +76,4 @@ class Ports:
 
     def _drawn(self) -> Iterator[int]:
         for _ in range(HIGH - LOW):
-            yield self._rng.randrange(LOW, HIGH)
+            yield _CHANCE.randrange(LOW, HIGH)

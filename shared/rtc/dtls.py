@@ -210,7 +210,7 @@ class DtlsTransport(RTCDtlsTransport):
         return self._keys
 
     async def close(self) -> None:
-        """Say close_notify where there is somebody to say it to, and end. Safe at any moment and twice."""
+        """Send close_notify if the handshake has come so far, and end. Safe at any moment and twice."""
         self._on_closed = None
         self._failure = self._failure or DtlsFailure.CLOSED
         await self.stop()

@@ -40,33 +40,40 @@ class ReportBlock:
 
     ssrc: int
     fraction_lost: int
-    """In 1/256, since the last report."""
+    """Share of packets lost since the last report [1/256]."""
     lost: int
-    """Cumulative, signed 24 bits."""
+    """Packets lost since the stream began, signed 24 bits."""
     highest: int
     """Extended highest sequence number, 32 bits."""
     jitter: int
-    """In RTP clock ticks."""
+    """Interarrival jitter [RTP clock ticks]."""
     last_sr: int
     """Middle 32 bits of the last SR's NTP time; 0 when none came."""
     delay_since_sr: int
-    """In 1/65536 s."""
+    """Time from that SR's arrival to this report [1/65536 s]."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SenderReport:
+    """A sender's clocks at one moment, and what it has sent (RFC 3550 section 6.4.1)."""
+
     ssrc: int
     ntp: int
     """64-bit NTP time."""
     rtp_timestamp: int
+    """The same moment in RTP clock ticks."""
     packets: int
     octets: int
+    """Payload since the stream began, without headers and padding [bytes, modulo 2^32]."""
     blocks: tuple[ReportBlock, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReceiverReport:
+    """The blocks of a receiver that sends nothing itself (RFC 3550 section 6.4.2)."""
+
     ssrc: int
+    """The receiver's own SSRC."""
     blocks: tuple[ReportBlock, ...] = ()
 
 
@@ -79,24 +86,35 @@ class SourceDescription:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bye:
+    """These streams have ended (RFC 3550 section 6.6)."""
+
     ssrcs: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nack:
+    """Asks for packets of one stream again (RFC 4585 section 6.2.1)."""
+
     sender: int
+    """SSRC of the peer that asks."""
     media: int
+    """SSRC of the stream."""
     sequences: tuple[int, ...]
+    """Sequence numbers, 16 bits each; all NACKs of a compound give at most `MAX_NACKED`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PictureLoss:
+    """Asks the sender of `media` for a key frame, since pictures were lost (PLI, RFC 4585 section 6.3.1)."""
+
     sender: int
     media: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FullIntraRequest:
+    """Asks the senders of `media` for a key frame, whatever was lost (FIR, RFC 5104 section 4.3.1)."""
+
     sender: int
     media: tuple[int, ...]
 

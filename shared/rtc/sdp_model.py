@@ -135,7 +135,7 @@ class MediaSection:
     setup: str = ""
     """`active`, `passive`, `actpass` (RFC 8842)."""
     codecs: tuple[Codec, ...] = ()
-    """In the writer's order of preference."""
+    """The codecs in the writer's order of preference."""
     extensions: tuple[Extension, ...] = ()
     rids: tuple[Rid, ...] = ()
     simulcast_send: tuple[str, ...] = ()

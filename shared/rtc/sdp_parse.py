@@ -46,7 +46,7 @@ class _Draft:
     values: dict[str, Any] = field(default_factory=dict)
     """Fields of the `MediaSection`; those that are tuples there are lists here."""
     payload_types: dict[int, None] = field(default_factory=dict)
-    """Those of the m-line, in its order."""
+    """The payload types of the m-line, in its order."""
     codecs: dict[int, Codec] = field(default_factory=dict)
     fmtp: dict[int, str] = field(default_factory=dict)
     feedback: dict[int, list[str]] = field(default_factory=dict)

@@ -79,7 +79,7 @@ class SrtpSession:
         self._rx = _session(keys.profile, keys.rx_key + keys.rx_salt, pylibsrtp.Policy.SSRC_ANY_INBOUND)
         self._tx = _session(keys.profile, keys.tx_key + keys.tx_salt, pylibsrtp.Policy.SSRC_ANY_OUTBOUND)
         self.rx_policy = _policy(keys.profile, keys.rx_key + keys.rx_salt, pylibsrtp.Policy.SSRC_SPECIFIC)
-        """Of a stream that is added by its SSRC."""
+        """The policy of a stream that is added by its SSRC."""
 
     def protect(self, packet: bytes) -> bytes:
         try:

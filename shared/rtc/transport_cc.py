@@ -41,7 +41,7 @@ class TransportFeedback:
     reference: int
     """24 bits, in 64 ms: a time of the receiver's own clock."""
     count: int
-    """Of feedback packets, modulo 256."""
+    """Number of the feedback packet, modulo 256."""
     arrivals: tuple[int | None, ...]
     """Ticks since the reference time, for each sequence number; None for a packet that has not arrived."""
 

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from shared.errors import BadPacket
 
-PICTURE_ID_BITS = 15
-"""Width of the long form; the short form has 7."""
-
 
 class Vp8Descriptor:
     """What the descriptor at the start of a payload says. Absent fields are -1; offsets are into the payload."""

@@ -64,9 +64,9 @@ class RoomRecord:
     version: int = 0
     """Grows with each change; 0 when there is no such room. Never the same for two contents of a room."""
     players: Mapping[str, PlayerRecord] = field(default_factory=dict)
-    """By session id."""
+    """The players by session id."""
     publications: Mapping[str, PublicationRecord] = field(default_factory=dict)
-    """By publication id."""
+    """The publications by id."""
     placement: RoomPlacement | None = None
 
 
@@ -125,6 +125,6 @@ class Scaling:
     """Newest first."""
 
     def answer(self) -> dict[str, Any]:
-        """As the API and `sluice scaling --json` give it: every field, so that readers need not know the defaults."""
+        """What the API and `sluice scaling --json` give: every field, so that readers need not know the defaults."""
         leader = asdict(self.leader) if self.leader else None
         return {"leader": leader, "state": every_field(self.state), "records": every_field(self.records)}

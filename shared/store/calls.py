@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -49,18 +48,14 @@ class WrongType(StoreUnavailable):
 class Calls:
     """The connection that the parts of the store share."""
 
-    def __init__(
-        self, url: str, *, fleet: str = "sluice", timeout_s: float = TIMEOUT_S, rng: random.Random | None = None
-    ) -> None:
-        """`url` as in `shared.store.connect`; raises `BadSetting`. `timeout_s` bounds each call [seconds];
-        `rng` spreads attempts to subscribe again."""
+    def __init__(self, url: str, *, fleet: str = "sluice", timeout_s: float = TIMEOUT_S) -> None:
+        """`url` as in `shared.store.connect`; raises `BadSetting`. `timeout_s` bounds each call [seconds]."""
         self.keys = Keys(fleet)
         self.url = url
         self.timeout_s = timeout_s
         self.counts: Counter[str] = Counter()
         """What went wrong so far, by kind: `bad-record`, `bad-hint`, `unavailable`, `resubscribed`, `demoted`."""
         self._client = connect(url, timeout_s=timeout_s)
-        self._rng = rng or random.Random()
         self._slots = asyncio.Semaphore(MAX_IN_FLIGHT)
         self._healthy = False
         self._limited = OncePerMinute(log, clock=time.monotonic)

@@ -80,15 +80,6 @@ class Placements(Calls):
         raw, rate = await self._run("count_join", [self.keys.in_flight(sfu)], *numbers, IN_FLIGHT_LIFE_S * 1000)
         return self._in_flight(sfu, raw, int(rate) / 1000)
 
-    async def read_placement(self, room: str) -> RoomPlacement | None:
-        """Where the room's new work goes; None when no router has placed it."""
-        key = self.keys.room(room)
-        try:
-            raw = await self._send("read_placement", "HGET", key, "place")
-        except WrongType:
-            return None
-        return None if raw is None else self._record(RoomPlacement, raw, key)
-
     async def note_tries(self, tries: Sequence[Tries], rule: FailureRule) -> list[str]:
         """Count who was sent where and for whom it failed; the SFUs that are left out from now on because of it."""
         keys = [self.keys.failing]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any
@@ -48,8 +49,11 @@ class Wakes(Calls):
         """Hint to every router that something changed."""
         await self._send("wake", "PUBLISH", self.keys.wake, write_hint(hint))
 
-    async def wakes(self) -> AsyncGenerator[Wake | Gap, None]:
-        """Hints for ever, with a `Gap` at first and each time some may have been lost. Ends only by cancellation."""
+    async def wakes(self, *, rng: random.Random) -> AsyncGenerator[Wake | Gap, None]:
+        """Hints for ever, with a `Gap` at first and each time some may have been lost. Ends only by cancellation.
+
+        `rng` spreads attempts to subscribe again.
+        """
         attempt = 0
         while True:
             try:
@@ -60,7 +64,7 @@ class Wakes(Calls):
             except (RedisError, RedisClusterException, OSError, TimeoutError, EOFError, RuntimeError) as error:
                 self._limited.warning("store", f"subscription lost: {error}")
             self.counts["resubscribed"] += 1
-            await asyncio.sleep(full_jitter(attempt, self._rng, first_s=BACKOFF_MIN_S, cap_s=BACKOFF_MAX_S))
+            await asyncio.sleep(full_jitter(attempt, rng, first_s=BACKOFF_MIN_S, cap_s=BACKOFF_MAX_S))
             attempt += 1
 
     async def _subscription(self) -> AsyncGenerator[Wake | Gap, None]:

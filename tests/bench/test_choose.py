@@ -7,7 +7,7 @@ import json
 import pytest
 
 from bench.choose import ChooseTimes, app, measure, text
-from router.core.selector import Standing
+from router.core.selector.decision import Standing
 from router.core.selector.index import Index
 
 

@@ -48,7 +48,7 @@ async def sign_in(page: Page, token: str) -> None:
     await page.click("dialog button.primary")
 
 
-async def home_of_somebody(many: Demo) -> str:
+async def home_of_a_player(many: Demo) -> str:
     """An SFU that has a player whose session is here, and takes new work."""
     for _ in range(600):
         for room in many.router.state.rooms:
@@ -110,6 +110,7 @@ async def test_an_operator_cordons_and_uncordons(browser: BrowserContext, live: 
     await page.click("dialog button.primary")
     await page.get_by_role("article", name=f"{sfu}, ").locator(".drain").wait_for(state="hidden")
     await page.wait_for_selector("#drawer .verbs button:has-text('Drain')")
+    assert await page.evaluate("document.activeElement.closest('#drawer') !== null"), "the keyboard goes on from there"
     await page.evaluate("sessionStorage.clear()")
 
 
@@ -118,7 +119,7 @@ async def test_a_refused_command_says_what_to_do(browser: BrowserContext, many: 
     await sign_in(page, many.token)
     await page.wait_for_selector("#operator:has-text('Operator demo')")
     await page.route("**/api/sfus/*/drain", lambda route: route.abort())
-    sfu = await home_of_somebody(many)
+    sfu = await home_of_a_player(many)
     await page.locator(f'.tile-sfu[data-sfu="{sfu}"]').click()
     await page.click("#drawer .verbs button:has-text('Drain')")
     await page.click("dialog button.primary")
@@ -129,7 +130,7 @@ async def test_a_refused_command_says_what_to_do(browser: BrowserContext, many: 
 async def test_a_drain_from_the_page_shows_who_stays_and_why(browser: BrowserContext, many: Demo) -> None:
     page = await tiles_of(browser, many)
     await sign_in(page, many.token)
-    sfu = await home_of_somebody(many)
+    sfu = await home_of_a_player(many)
     await page.locator(f'.tile-sfu[data-sfu="{sfu}"]').click()
     await page.click("#drawer .verbs button:has-text('Drain')")
     await page.click("dialog button.primary")
@@ -138,7 +139,7 @@ async def test_a_drain_from_the_page_shows_who_stays_and_why(browser: BrowserCon
     assert await page.locator("#drawer .verbs button").all_text_contents() == ["Uncordon"]
 
 
-async def test_where_the_api_is_not_open_the_page_tells_an_operator_and_nobody_else(browser: BrowserContext) -> None:
+async def test_where_the_api_is_not_open_the_page_tells_an_operator_and_no_other(browser: BrowserContext) -> None:
     async with demo(sfus=3, players=2, port=0, seed=5, api_open=False) as running:
         page = await browser.new_page()
         await page.goto(running.page)

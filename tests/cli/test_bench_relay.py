@@ -42,7 +42,7 @@ def test_without_the_compiled_generator_one_sentence_tells_what_to_do(monkeypatc
     assert "pip install" in missing.value.sentence()
 
 
-def test_a_server_nobody_knows_is_said_to_be_missing() -> None:
+def test_an_unknown_server_is_said_to_be_missing() -> None:
     with pytest.raises(PeerMissing):
         peer_named("nobody")
 
@@ -61,7 +61,7 @@ def test_webcam_frames_differ_by_a_byte() -> None:
     assert sum(map(len, frames)) / len(frames) == pytest.approx(4.8, abs=0.5)
 
 
-def test_nobody_in_a_room_gets_themselves() -> None:
+def test_no_player_in_a_room_gets_itself() -> None:
     setup = WORKLOADS["rooms"].setup(3)
     for number, subscriber in enumerate(setup.subscribers):
         assert len(subscriber.publishers) == 7

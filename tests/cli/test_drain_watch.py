@@ -1,4 +1,4 @@
-"""`sluice drain --watch` where nobody looks live: what goes to a file is one line an event."""
+"""`sluice drain --watch` without a terminal: a file gets one line for each event."""
 
 from __future__ import annotations
 

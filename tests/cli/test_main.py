@@ -64,7 +64,7 @@ def test_the_list_of_commands_says_what_each_does_and_loads_none() -> None:
 def test_the_list_of_benchmarks_says_what_each_measures(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["bench", "--help"]) == 0
     told = capsys.readouterr().out
-    for words in ("choose  Time to", "join    Time from", "notify  From an SFU's", "relay   CPU per forwarded"):
+    for words in ("choose  Time to", "join    Time from", "notify  Time from an SFU's", "relay   CPU per forwarded"):
         assert words in told
 
 
@@ -237,7 +237,7 @@ def test_histories_say_since_when_they_know(redis_url: str, fleet: str, capsys: 
         assert json.loads(capsys.readouterr().out)["known_since_at"] == since_at
 
 
-def test_a_fleet_that_nobody_scales_says_what_is_missing(
+def test_a_fleet_without_a_controller_says_what_is_missing(
     redis_url: str, fleet: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     where = ["--redis", redis_url, "--fleet", fleet]
@@ -297,7 +297,7 @@ def test_the_last_sfu_is_not_taken_out_without_a_yes(
         assert run([verb, "b", "--no-wait", *where]) == 0
 
 
-def test_a_forced_exit_needs_a_yes_where_nobody_can_be_asked(
+def test_a_forced_exit_needs_a_yes_where_no_person_can_be_asked(
     redis_url: str, fleet: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asyncio.run(put(redis_url, fleet))

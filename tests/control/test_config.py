@@ -16,7 +16,7 @@ def test_number_of_sfus_that_was_given_stands() -> None:
     assert LocalFleet(sfus=1).sized(8).sfus == 1
 
 
-def test_more_sfus_than_a_pool_may_have_are_an_error_only_where_somebody_asked_for_them() -> None:
+def test_more_sfus_than_a_pool_may_have_are_an_error_only_where_they_were_asked_for() -> None:
     with pytest.raises(BadSetting, match="--sfus: 6 SFUs are more than the scaling file's max_nodes, which is 4"):
         LocalFleet(sfus=6).sized(8, most=4)
     assert LocalFleet(sfus=4).sized(8, most=4).sfus == 4

@@ -34,7 +34,7 @@ PANELS = [
 
 @pytest.fixture
 def builder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """The builder, which is a script beside its output and no package of ours."""
+    """The builder, which is a script next to its output and no package of ours."""
     monkeypatch.syspath_prepend(str(GRAFANA))
     known = set(sys.modules)
     import build

@@ -143,6 +143,19 @@ def test_a_programs_id_is_its_pods_name(name: str, setting: str) -> None:
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
+def test_each_pod_is_hardened_and_runs_as_the_images_user(name: str) -> None:
+    pod, container = pod_of(name), container_of(name)
+    assert f"USER {pod['securityContext']['runAsUser']}\n" in (DEPLOY / "Dockerfile").read_text()
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
 def test_selectors_find_the_pods_of_their_deployment(name: str) -> None:
     spec = of("Deployment", name)["spec"]
     labels = spec["template"]["metadata"]["labels"]
@@ -156,7 +169,7 @@ def test_selectors_find_the_pods_of_their_deployment(name: str) -> None:
         assert budget["spec"]["selector"] == of("Deployment", budget["metadata"]["name"])["spec"]["selector"]
 
 
-def test_nobody_but_the_controller_says_how_many_sfus_there_are() -> None:
+def test_only_the_controller_says_how_many_sfus_there_are() -> None:
     assert "replicas" not in of("Deployment", "sluice-sfu")["spec"], "each apply would set the pool back to it"
     assert of("Deployment", "sluice-control")["spec"]["replicas"] == 2
     assert not any(each["kind"] == "HorizontalPodAutoscaler" for each in OBJECTS)

@@ -15,7 +15,7 @@ from typing import Any
 
 from router.core.plan import Ask
 from router.core.rooms import HostedRooms
-from router.core.selector import PlacementDecision
+from router.core.selector.decision import PlacementDecision
 from router.core.sessions import Session
 from router.shell.placing import Placing
 from router.shell.session_starter import AT_ONCE
@@ -23,7 +23,7 @@ from router.shell.state import RouterState
 from router.shell.store_writer import StoreWriter
 from shared.errors import StoreUnavailable
 from shared.records import LoadParts, SfuState
-from shared.store import StoreApi
+from shared.store.api import StoreApi
 from shared.tokens import ResumeClaims
 from tests.router.conftest import config
 

@@ -7,21 +7,10 @@ from typing import Any
 
 import msgspec
 
-from control.core.autoscaler import (
-    Effect,
-    Launch,
-    LeaseCordon,
-    Moment,
-    PreferVictim,
-    Samples,
-    TakeBack,
-    Terminate,
-    TickDecision,
-    confirm_launch,
-    decide,
-    join,
-)
-from control.core.autoscaler.samples import NodeCeilings
+from control.core.autoscaler.decide import confirm_launch, decide
+from control.core.autoscaler.effects import Effect, Launch, LeaseCordon, PreferVictim, TakeBack, Terminate, TickDecision
+from control.core.autoscaler.samples import NodeCeilings, Samples
+from control.core.autoscaler.world import Moment, join
 from control.core.pool import Listing, NodePhase, PoolNode
 from control.core.scaling_settings import ScalingSettings
 from shared.records import Capacities, Drain, DrainCause, LoadParts, SfuState

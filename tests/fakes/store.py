@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import Any
@@ -15,12 +16,11 @@ from shared.records import (
     ExitOrder,
     PlayerRecord,
     PublicationRecord,
-    RoomPlacement,
     RouterRecord,
     SfuCommand,
     SfuState,
 )
-from shared.store import EnteredRoom, Gap, HeardRouter, HeardSfu, PutSfu, RoomRecord, Scaling, Wake
+from shared.store.answers import EnteredRoom, Gap, HeardRouter, HeardSfu, PutSfu, RoomRecord, Scaling, Wake
 from tests.fakes.store_core import StoreCore
 
 
@@ -112,15 +112,14 @@ class FakeStore:
     async def read_failing(self) -> list[Failing]:
         return list(await self._call("read_failing"))
 
+    async def read_roll_next(self) -> frozenset[str]:
+        return frozenset(await self._call("read_roll_next"))
+
     async def push_placements(self, records: Sequence[PlacementRecord]) -> None:
         await self._call("push_placements", records)
 
     async def read_placements(self, n: int, *, room: str = "", player: str = "") -> list[PlacementRecord]:
         return list(await self._call("read_placements", n, room, player))
-
-    async def read_placement(self, room: str) -> RoomPlacement | None:
-        answer: RoomPlacement | None = await self._call("read_placement", room)
-        return answer
 
     async def enter_room(self, room: str, player: PlayerRecord) -> EnteredRoom:
         answer: EnteredRoom = await self._call("enter_room", room, player)
@@ -191,7 +190,7 @@ class FakeStore:
     async def wake(self, hint: Wake) -> None:
         await self._call("wake", hint)
 
-    async def wakes(self) -> AsyncGenerator[Wake | Gap, None]:
+    async def wakes(self, *, rng: random.Random) -> AsyncGenerator[Wake | Gap, None]:
         queue: asyncio.Queue[Wake | Gap] = asyncio.Queue()
         if not self._down:
             queue.put_nowait(Gap())

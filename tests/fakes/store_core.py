@@ -38,7 +38,7 @@ from shared.records import (
     status_of,
     write_record,
 )
-from shared.store import EnteredRoom, HeardRouter, HeardSfu, PutSfu, RoomRecord, Scaling, Wake
+from shared.store.answers import EnteredRoom, HeardRouter, HeardSfu, PutSfu, RoomRecord, Scaling, Wake
 from shared.store.sfus import OWNER_ALIVE_S, STAMPS_TTL_S, fill_stamps
 from tests.fakes.placements_core import PlacementsCore
 
@@ -97,6 +97,7 @@ class StoreCore:
         self.stamps: dict[str, Stamps] = {}
         self.routers: dict[str, Kept] = {}
         self.rooms: dict[str, Room] = {}
+        self.roll_next: frozenset[str] = frozenset()
         self.placements = PlacementsCore(lambda: self.clock())
         self.exits: dict[str, ExitOrder] = {}
         self.commands: dict[str, SfuCommand] = {}
@@ -235,15 +236,14 @@ class StoreCore:
     def read_failing(self) -> list[Failing]:
         return self.placements.read_failing()
 
+    def read_roll_next(self) -> frozenset[str]:
+        return self.roll_next
+
     def push_placements(self, records: Sequence[PlacementRecord]) -> None:
         self.placements.push(records)
 
     def read_placements(self, n: int, room: str = "", player: str = "") -> list[PlacementRecord]:
         return self.placements.read(n, room, player)
-
-    def read_placement(self, room: str) -> RoomPlacement | None:
-        self._drop_expired(self.rooms)
-        return self.rooms[room].place if room in self.rooms else None
 
     def enter_room(self, room: str, player: PlayerRecord) -> EnteredRoom:
         it = self._room(room)

@@ -52,7 +52,7 @@ async def people(fleet: Fleet, router: str, room: str) -> list[tuple[str, str]]:
 async def test_a_router_that_slept_while_the_store_was_emptied_brings_no_old_session_back(
     scene: tuple[Fleet, ChaosRoads],
 ) -> None:
-    """It was away for half a minute. Meanwhile one of its players went elsewhere and left, and another came anew."""
+    """It was away for half a minute. Meanwhile one of its players went elsewhere and left, and another joined."""
     fleet, _ = scene
     urls, (awake, other, asleep) = fleet.router_urls(), list(fleet.routers)
     sleeping = fleet.routers[asleep]

@@ -297,7 +297,7 @@ async def run_bots(fleet: Fleet, *arguments: str, stdin: bytes = b"") -> tuple[i
     return process.returncode, out, err
 
 
-async def test_the_command_reports_in_json_and_says_by_its_status_that_nobody_was_cut(fleet: Fleet) -> None:
+async def test_the_command_reports_in_json_and_says_by_its_status_that_no_player_was_cut(fleet: Fleet) -> None:
     arguments = ("--room", "cli", "--bots", "2", "--duration-s", "4", "--json")
     status, out, err = await run_bots(fleet, *arguments)
     report = json.loads(out)

@@ -23,7 +23,7 @@ from shared.errors import StoreUnavailable
 from shared.host.child import Child, start
 from shared.records import CommandVerb
 from shared.scaling_records import AUTOSCALER, ScalingState
-from shared.store import Store
+from shared.store.store import Store
 from tests.fakes.scaling_rig import Sfu
 
 OUTAGE_S = float(os.environ.get("SLUICE_TEST_OUTAGE_S", "5"))

@@ -38,7 +38,7 @@ async def test_calls_outlive_redis_and_a_cordon_made_meanwhile_reaches_everybody
         assert await stage.until(lambda: not ending.never_told, within_s=30), f"{ending.never_told} were never told"
         # With one link per SFU, only one router could know before Redis was back.
         assert 0 < len(told_meanwhile) < 4
-        assert stage.view.on(sfu) == ending.on_it, "somebody was moved or cut"
+        assert stage.view.on(sfu) == ending.on_it, "a player was moved or cut"
         gaps, failures = await stage.crowd.measured()
         assert stage.crowd.report is not None
         counts = stage.crowd.report["counts"]

@@ -14,7 +14,7 @@ import pytest
 
 from cli.explain import told_of
 from shared.messages import player
-from shared.store import Store
+from shared.store.store import Store
 from tests.router.actors import Player, RouterProcess, Sfu, player_token
 
 WITHIN_S = 30.0

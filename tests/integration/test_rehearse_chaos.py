@@ -31,7 +31,7 @@ FOUND = (
 )
 """Mended; a round that still breaks something is an issue, and no test."""
 NEEDS_QUIET = ("untouched media goes on",)
-"""Gaps are for `sluice rehearse chaos` on a quiet machine; here other tests run beside it."""
+"""Gaps are for `sluice rehearse chaos` on a quiet machine; here other tests run at the same time."""
 
 
 async def start(*more: str) -> asyncio.subprocess.Process:

@@ -17,7 +17,7 @@ from control.shell.pools.process import MARK
 from tests.integration.test_rehearse import rehearse
 
 pytestmark = pytest.mark.timeout(300)
-GAPS = "nobody hears a gap"
+GAPS = "no player hears a gap"
 """Judged on a quiet machine, where a user runs the command; here it only has to be measured."""
 
 
@@ -26,7 +26,7 @@ def what(report: dict[str, Any]) -> list[str]:
     return [event["what"] for event in report["timeline"]["events"]]
 
 
-async def test_load_brings_a_node_and_its_end_takes_one_and_nobody_is_cut() -> None:
+async def test_load_brings_a_node_and_its_end_takes_one_and_no_player_is_cut() -> None:
     server = shutil.which("redis-server")
     more = ["--server", server] if server else []
     status, report, said = await rehearse("scale", "--sfus", "2", "--tick-s", "0.5", *more)

@@ -13,7 +13,7 @@ import pytest
 from shared.keys import Keys
 from shared.messages import link, player
 from shared.records import ExitScope, Presence, PublicationRecord, SfuStatus
-from shared.store import Store
+from shared.store.store import Store
 from tests.router.actors import Player, RouterProcess, Sfu, until
 
 

@@ -93,7 +93,7 @@ async def test_it_tells_every_router_what_it_is_and_everybody_when_it_cant_be_re
     assert one.states()[0].milestones.linked_s is None
 
 
-async def test_the_probe_call_shows_nowhere_as_load_or_as_somebody(world: World) -> None:
+async def test_the_probe_call_shows_nowhere_as_load_or_as_a_player(world: World) -> None:
     router = await world.router()
     sfu = await world.sfu(router)
     await until(lambda: any(state.warmed_up and state.load is not None for state in router.states()))
@@ -269,7 +269,7 @@ async def test_drain_max_asks_and_the_last_moment_comes_before_the_kill(world: W
     assert 0 < asked.within_s <= 6
     await alice.say(Ping())
     await alice.wait(Pong)
-    assert alice.of(Closing) == [], "asking cuts nobody"
+    assert alice.of(Closing) == [], "asking cuts no player"
     await until(lambda: any(state.drain is not None and state.drain.asking for state in router.states()))
     assert await sfu.exit_status() == 0
     assert asyncio.get_running_loop().time() - started >= 6.0, "it used its time"

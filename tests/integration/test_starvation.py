@@ -23,7 +23,7 @@ AFTER_S = 12.0
 """Longer than any time-out that might still run out after the stall, but for consent, which ends within the stall."""
 
 
-async def test_after_ten_seconds_without_cpu_nobody_rejoins_and_nothing_is_declared_dead() -> None:
+async def test_after_ten_seconds_without_cpu_no_player_rejoins_and_nothing_is_declared_dead() -> None:
     async with staged(RehearsalKind.DRAIN, size=FleetSize(), crowd=CrowdSize(bots=4, rooms=2, seed=3)) as stage:
         home = {bot.bot: bot.sfu for bot in stage.view.bots.values()}
         await _stall(stage.fleet)

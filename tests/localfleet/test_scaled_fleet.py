@@ -19,7 +19,7 @@ from shared.host.child import Child, start
 SECRET = "0123456789abcdef0123456789abcdef"
 
 
-class Beside:
+class PlaceableFleet:
     """A fleet whose routers take every node of the pool for placeable."""
 
     redis_url = "redis://127.0.0.1:1/0"
@@ -33,7 +33,7 @@ class Beside:
         self._environ = {**os.environ, **environ}
 
     def say(self, text: str) -> None:
-        """Nobody listens."""
+        """No progress is shown."""
 
     def router_urls(self) -> list[str]:
         return ["ws://127.0.0.1:1"]
@@ -50,7 +50,7 @@ class Beside:
         return child
 
 
-class Waiting(Beside):
+class UnheardFleet(PlaceableFleet):
     """The same, but no router has heard of any node."""
 
     async def sfu_states(self) -> dict[str, Any]:
@@ -64,13 +64,13 @@ def file(tmp_path: Path) -> Path:
     return file
 
 
-def scaled(fleet: Beside, file: Path) -> ScaledFleet:
+def scaled(fleet: PlaceableFleet, file: Path) -> ScaledFleet:
     fleet.scaled = ScaledFleet(cast(Fleet, fleet), file, nodes=1)
     return fleet.scaled
 
 
 async def test_a_node_that_ends_while_it_starts_is_told_at_once_with_its_own_words(file: Path) -> None:
-    fleet = Waiting(file.parent, SLUICE_SECRET=SECRET)
+    fleet = UnheardFleet(file.parent, SLUICE_SECRET=SECRET)
     file.write_text(file.read_text() + 'env = {SLUICE_DRAIN_MAX_S = "9999"}')
     with pytest.raises(FleetFailed, match="ended unasked with status 2 while starting") as failed:
         await scaled(fleet, file).__aenter__()
@@ -78,7 +78,7 @@ async def test_a_node_that_ends_while_it_starts_is_told_at_once_with_its_own_wor
 
 
 async def test_a_controller_that_does_not_come_up_fails_the_start_with_its_own_words(file: Path) -> None:
-    fleet = Beside(file.parent, SLUICE_SECRET=SECRET, SLUICE_CONTROLLER="two words")
+    fleet = PlaceableFleet(file.parent, SLUICE_SECRET=SECRET, SLUICE_CONTROLLER="two words")
     with pytest.raises(FleetFailed, match=r"control ended with status 2 while starting, .* SLUICE_…") as failed:
         await scaled(fleet, file).__aenter__()
     assert "controller: give an id" in failed.value.log
@@ -87,7 +87,7 @@ async def test_a_controller_that_does_not_come_up_fails_the_start_with_its_own_w
 
 
 async def test_the_logs_of_a_pool_are_where_the_notes_say(file: Path) -> None:
-    fleet = Beside(file.parent, SLUICE_SECRET=SECRET)
+    fleet = PlaceableFleet(file.parent, SLUICE_SECRET=SECRET)
     async with scaled(fleet, file) as running:
         (node,) = (await running.pool.list()).nodes
         assert (running.pool.logs / f"{node.node}.log").exists()

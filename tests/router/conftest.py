@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from router.config import RouterConfig
-from router.core.selector import NodeSelector
+from router.core.selector.node_selector import NodeSelector
 from router.shell.router import Router
 from tests.fakes.store import FakeStore
 from tests.router.actors import SECRET, Sfu

@@ -20,7 +20,7 @@ from router.core.assignment import Assigner
 from router.core.directory import Directory
 from router.core.plan import Ask, PlacementPlan
 from router.core.rooms import HostedRooms
-from router.core.selector import NodeSelector, SortBy
+from router.core.selector.node_selector import NodeSelector, SortBy
 from router.core.sessions import Session
 from router.core.teller import Teller
 from shared.messages.player import CordonedSfu
@@ -364,7 +364,7 @@ class FleetMachine(RuleBasedStateMachine):
 
     @rule(router=st.sampled_from(ROUTERS), index=INDEX)
     def store_does_not_answer_in_time(self, router: str, index: int) -> None:
-        """The router decides by itself (invariant 5)."""
+        """The router decides alone (invariant 5)."""
         node = self.nodes[router]
         if node.waiting:
             player, plan = node.waiting.pop(list(node.waiting)[index % len(node.waiting)])

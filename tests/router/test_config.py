@@ -8,7 +8,7 @@ import pytest
 
 from router.command import app
 from router.config import RouterConfig
-from router.core.selector import NodeSelector, SelectorKind, SortBy
+from router.core.selector.node_selector import NodeSelector, SelectorKind, SortBy
 from shared.errors import BadSetting
 from tests.router.actors import SECRET
 

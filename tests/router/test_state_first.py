@@ -14,7 +14,8 @@ from router.core.claims import Claims
 from router.core.directory import Directory
 from router.core.facts import Fact
 from router.core.plan import PlacementPlan
-from router.core.selector import NodeSelector, PlacementDecision
+from router.core.selector.decision import PlacementDecision
+from router.core.selector.node_selector import NodeSelector
 from shared.placing import PlacedRoom, Version
 from shared.records import SfuState
 from tests.budget import examples

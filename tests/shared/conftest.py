@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -32,7 +31,7 @@ def debian_redis_url() -> Iterator[str]:
 def cluster_url() -> Iterator[str]:
     """A Cluster of one node that serves all slots."""
     # Its bus is 10,000 ports up unless told, which is no port at all for the highest of the free ones.
-    server = EmbeddedRedis(settings={"cluster-enabled": "yes", "cluster-port": str(Ports(rng=random.Random()).take())})
+    server = EmbeddedRedis(settings={"cluster-enabled": "yes", "cluster-port": str(Ports().take())})
     asyncio.run(_start_cluster(server))
     yield server.url
     asyncio.run(server.stop())

@@ -9,8 +9,8 @@ from redis.asyncio import Redis, RedisCluster
 from redis.asyncio.sentinel import SentinelConnectionPool
 
 from shared.errors import BadSetting, StoreUnavailable
-from shared.store import Store
 from shared.store.connect import connect, connect_subscriber, shown
+from shared.store.store import Store
 
 
 def options(url: str) -> dict[str, Any]:
@@ -169,7 +169,7 @@ def test_a_bad_url_is_not_quoted_with_its_password() -> None:
         "redis://no-such-host.invalid",
     ],
 )
-async def test_nobody_at_that_address_is_a_typed_error(url: str) -> None:
+async def test_no_server_at_that_address_is_a_typed_error(url: str) -> None:
     store = Store(url)
     with pytest.raises(StoreUnavailable):
         await store.read_sfus()

@@ -89,3 +89,23 @@ def test_what_peers_send_is_bad_input_and_an_outage_is_not() -> None:
 
 def test_the_last_line_of_a_server_that_failed_is_in_its_sentence() -> None:
     assert str(EXAMPLES[-1]).endswith("last line")
+
+
+class Lost(SluiceError):
+    """An error of a test."""
+
+    code = "lost"
+
+    what: str
+    where: str = "anywhere"
+
+
+class LostForGood(Lost):
+    """One that adds no fact."""
+
+
+def test_the_facts_that_an_error_declares_are_what_its_constructor_takes() -> None:
+    assert (Lost(what="a").where, LostForGood(what="a", where="b").where) == ("anywhere", "b")
+    for facts in ({}, {"what": "a", "when": "now"}):
+        with pytest.raises(TypeError):
+            Lost(**facts)

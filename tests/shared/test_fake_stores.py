@@ -12,7 +12,7 @@ import pytest
 from shared.errors import StoreUnavailable
 from shared.keys import COMMAND_TTL_S, EXIT_TTL_S, PLAYER_LEASE_S, ROOM_TTL_S, ROUTER_TTL_S, SFU_TTL_S
 from shared.records import PlayerRecord, RouterRecord, SfuState
-from shared.store import Gap, Wake, WakeKind
+from shared.store.answers import Gap, Wake, WakeKind
 from tests.fakes.hostile_store import HostileCore, HostileStore
 from tests.fakes.store import FakeStore
 from tests.fakes.store_core import StoreCore
@@ -73,7 +73,7 @@ def test_records_end_with_their_lifetimes(clock: Clock, core: StoreCore) -> None
 
 async def test_a_store_that_is_down_fails_and_loses_hints_and_says_so_when_it_is_back(core: StoreCore) -> None:
     down, other = FakeStore(core=core), FakeStore(core=core)
-    async with aclosing(down.wakes()) as heard:
+    async with aclosing(down.wakes(rng=random.Random(1))) as heard:
         assert await anext(heard) == Gap()
         down.down = True
         with pytest.raises(StoreUnavailable):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from shared.keys import Keys
-from shared.store import Wake, WakeKind
+from shared.store.answers import Wake, WakeKind
 from shared.store.wake import read_hint, write_hint
 
 

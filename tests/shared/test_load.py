@@ -93,7 +93,7 @@ def test_the_least_ceilings_are_ceilings() -> None:
         (LoadParts(egress_bps=0.0, streams=0, cpu=1.0), Part.CPU),
     ],
 )
-def test_nobody_carries_a_hundred_times_its_ceiling(parts: LoadParts, part: Part) -> None:
+def test_no_node_carries_a_hundred_times_its_ceiling(parts: LoadParts, part: Part) -> None:
     """A ceiling that can be and a figure that can be, and together they can't: one such node would fill a pool."""
     smallest = Ceilings(egress_bps=1e6, streams=1, cpu_guard=0.01)
     assert normalised(parts, smallest).node is None

@@ -51,7 +51,7 @@ async def test_placements_of_one_version_end_with_the_first_of_them(world: World
     assert (await world.store.place_room("third", Wish(offers=offers))).placement.sfu == "a"
 
 
-async def test_what_comes_after_those_that_are_over_is_counted_anew(world: World) -> None:
+async def test_what_comes_after_those_that_are_over_is_counted_from_zero(world: World) -> None:
     for room in ("first", "second"):
         await world.store.place_room(room, wish("a"))
     await world.age_in_flight("a", IN_FLIGHT_LIFE_S)
@@ -67,7 +67,7 @@ async def test_a_version_that_is_over_is_forgotten_when_another_is_counted(world
     assert set(told.in_flight["a"].counts) == {(1, 6)}
 
 
-async def test_an_sfu_that_nobody_is_sent_to_any_more_leaves_nothing_in_flight(server: RedisWorld) -> None:
+async def test_an_sfu_that_no_player_is_sent_to_any_more_leaves_nothing_in_flight(server: RedisWorld) -> None:
     await server.store.place_room("room", wish("a"))
     left_ms = await server.client.pttl(server.keys.in_flight("a"))
     assert 0 < left_ms <= IN_FLIGHT_LIFE_S * 1000
@@ -123,7 +123,7 @@ async def test_a_failure_without_a_try_is_one(world: World) -> None:
     assert await world.store.note_tries([tries(failed=("1", "2", "3"))], RULE) == ["a"]
 
 
-async def test_connections_that_nobody_tries_any_more_leave_nothing(server: RedisWorld) -> None:
+async def test_connections_that_no_player_tries_any_more_leave_nothing(server: RedisWorld) -> None:
     await server.store.note_tries([tries("1", failed=("2",))], RULE)
     for key in (server.keys.tried("a", 1), server.keys.failed("a", 1)):
         assert 0 < await server.client.pttl(key) <= RULE.window_s * 1000

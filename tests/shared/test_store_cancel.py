@@ -21,7 +21,7 @@ class Swallowing:
             await asyncio.Event().wait()
         except asyncio.CancelledError:
             return 1
-        raise AssertionError("nobody sets that event")
+        raise AssertionError("that event is never set")
 
     async def aclose(self) -> None:
         """Nothing is open."""

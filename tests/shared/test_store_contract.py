@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from contextlib import aclosing
 
 import msgspec
@@ -20,7 +21,7 @@ from shared.records import (
     SfuState,
     SfuStatus,
 )
-from shared.store import Gap, RoomRecord, Wake, WakeKind
+from shared.store.answers import Gap, RoomRecord, Wake, WakeKind
 from tests.shared.worlds import World, wish
 
 DEADLINE_S = 30.0
@@ -262,7 +263,7 @@ async def test_a_room_keeps_its_sfu_until_that_is_refused(world: World) -> None:
     assert (first.placement.sfu, first.placement.generation, first.fresh) == ("a", 1, True)
     second = await world.other.place_room("room", wish("b", "c"))
     assert (second.placement, second.fresh) == (first.placement, False)
-    assert await world.other.read_placement("room") == first.placement
+    assert (await world.other.read_room("room")).placement == first.placement
 
 
 async def test_a_room_moves_off_a_refused_sfu_with_a_new_generation(world: World) -> None:
@@ -291,8 +292,8 @@ async def test_a_placement_needs_an_offer(world: World) -> None:
         await world.store.place_room("room", wish())
 
 
-async def test_nobody_has_placed_a_new_room(world: World) -> None:
-    assert await world.store.read_placement("room") is None
+async def test_a_new_room_has_no_placement(world: World) -> None:
+    assert (await world.store.read_room("room")).placement is None
 
 
 # --- players ---
@@ -363,7 +364,7 @@ async def test_a_newer_session_that_is_put_back_replaces_an_older_one(world: Wor
     assert room.publications == {}
 
 
-async def test_leaving_takes_the_publications_along_and_nobody_elses(world: World) -> None:
+async def test_leaving_takes_the_publications_along_and_no_others(world: World) -> None:
     for name in ("p1", "p2"):
         await world.store.enter_room("room", player(name))
         await world.store.put_publication("room", publication(f"track-{name}", name))
@@ -386,7 +387,7 @@ async def test_a_player_whose_lease_ran_out_has_left_with_its_publications(world
     await world.store.put_publication("room", publication("track", "p1"))
     before = await world.store.room_versions(["room"])
     await world.expire_lease("room", "p1")
-    # Whoever only watches versions must notice too.
+    # A router that only watches versions must notice too.
     assert (await world.other.room_versions(["room"]))["room"] > before["room"]
     room = await world.store.read_room("room")
     assert set(room.players) == {"p2"}
@@ -400,7 +401,7 @@ async def test_reading_a_room_ends_leases_that_ran_out(world: World) -> None:
     assert (await world.store.read_room("room")).players == {}
 
 
-async def test_a_renewal_comes_in_time_until_somebody_looks(world: World) -> None:
+async def test_a_renewal_comes_in_time_until_a_reader_looks(world: World) -> None:
     await world.store.enter_room("room", player("p1"))
     await world.expire_lease("room", "p1")
     assert await world.store.renew_room("room", ["p1"]) == ()
@@ -427,7 +428,7 @@ async def test_the_same_generation_with_other_content_is_refused_and_with_the_sa
     assert await world.store.room_versions(["room"]) == version
 
 
-async def test_nobody_takes_another_players_publication(world: World) -> None:
+async def test_no_player_takes_anothers_publication(world: World) -> None:
     for name in ("p1", "p2"):
         await world.store.enter_room("room", player(name))
     await world.store.put_publication("room", publication("track", "p1"))
@@ -638,8 +639,8 @@ async def test_hints_reach_every_program_after_a_first_gap(world: World) -> None
     ]
     async with (
         asyncio.timeout(DEADLINE_S),
-        aclosing(world.store.wakes()) as mine,
-        aclosing(world.other.wakes()) as theirs,
+        aclosing(world.store.wakes(rng=random.Random(1))) as mine,
+        aclosing(world.other.wakes(rng=random.Random(1))) as theirs,
     ):
         for heard in (mine, theirs):
             assert await anext(heard) == Gap()

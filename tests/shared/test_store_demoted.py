@@ -11,7 +11,7 @@ import pytest
 
 from shared.errors import StoreUnavailable
 from shared.records import SfuState
-from shared.store import Store
+from shared.store.store import Store
 from tests.fakes.failover import Address, do, fail_over, master_and_replica
 
 UP_AGAIN_WITHIN_S = 10.0

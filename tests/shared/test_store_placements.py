@@ -152,7 +152,7 @@ async def test_when_all_that_is_offered_is_over_the_cap_and_there_is_more_nothin
     assert refused is not None
     assert set(refused.in_flight) == {"a", "b"}
     assert all(there.joins_per_s > 0 and there.counts for there in refused.in_flight.values())
-    assert await world.store.read_placement(room) is None
+    assert (await world.store.read_room(room)).placement is None
     assert (await world.store.place_room(room, capped("a", "b", "c"))).placement.sfu == "c"
     assert (await world.store.place_room(room, capped("a", "b"))).placement.sfu == "c", "a room stays"
     assert (await world.store.place_room("last", capped("a", more=False))).placement.sfu == "a"
@@ -215,7 +215,7 @@ async def test_counts_that_no_router_can_read_decide_nothing(redis_world: RedisW
 
 
 @pytest.mark.parametrize("written", ["1e3", "3.0", "3E0", " 4.0"])
-async def test_a_placement_whose_generation_no_router_can_read_is_made_anew(
+async def test_a_placement_whose_generation_no_router_can_read_is_made_again(
     redis_world: RedisWorld, written: str
 ) -> None:
     await redis_world.write_raw_field("room", "place", b'{"sfu":"z","generation":' + written.encode() + b"}")
@@ -254,12 +254,12 @@ async def test_few_players_say_nothing(world: World) -> None:
     assert await world.store.read_failing() == []
 
 
-async def test_each_run_of_an_sfu_is_judged_by_itself(world: World) -> None:
+async def test_each_run_of_an_sfu_is_judged_alone(world: World) -> None:
     assert await world.store.note_tries([tries("a", range(20), range(10))], RULE) == []
     assert await world.store.note_tries([tries("a", range(20, 40), range(0), incarnation=2)], RULE) == []
 
 
-async def test_after_its_pause_an_sfu_begins_anew(world: World) -> None:
+async def test_after_its_pause_an_sfu_begins_again(world: World) -> None:
     short = FailureRule(share=0.1, players=2, window_s=120.0, pause_s=0.05)
     assert await world.store.note_tries([tries("a", range(2), range(2))], short) == ["a"]
     if clock := clock_of(world):

@@ -16,9 +16,10 @@ from shared.errors import BadRecord, Fenced, Refused
 from shared.keys import Keys
 from shared.records import CommandVerb
 from shared.scaling_records import AUTOSCALER, ScaleAction, ScalingFigures, ScalingRecord, ScalingState
-from shared.store import Leader, Scaling, Store
+from shared.store.answers import Leader, Scaling
 from shared.store.calls import WrongType
 from shared.store.scaling import PATIENCE_S
+from shared.store.store import Store
 
 LEASE_S = 60.0
 FAR_AHEAD = 2**50
@@ -26,7 +27,7 @@ FAR_AHEAD = 2**50
 
 
 class Server:
-    """The server, as nobody but a test may use it."""
+    """The server without the store in between: for tests only."""
 
     def __init__(self, url: str, fleet: str) -> None:
         self.keys = Keys(fleet)
@@ -160,7 +161,7 @@ async def test_a_token_that_is_no_number_or_beyond_counting_is_no_leadership(
 
 
 async def test_an_absurd_token_of_a_made_up_leader_is_not_heard_of(store: Store, server: Server) -> None:
-    """Else the next real token would be the one after it, from where nobody can count on."""
+    """Else the next real token would be the one after it, from where no leader can count on."""
     await server.do("HSET", server.keys.scaling_lease, "controller", "x", "token", "9" * 20)
     assert (await store.take_lease("a", token=0, lease_s=LEASE_S)).leader == Leader("x", 0, LEASE_S)
 
@@ -308,7 +309,7 @@ async def test_a_state_that_can_not_be_read_is_an_error_for_the_leader_and_absen
     assert (await store.read_scaling(5)).state is None
 
 
-async def test_nobody_has_scaled_yet(store: Store) -> None:
+async def test_no_controller_has_scaled_yet(store: Store) -> None:
     assert await store.read_scaling(10) == Scaling()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import random
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import aclosing, asynccontextmanager
@@ -16,8 +17,9 @@ from shared.embedded import EmbeddedRedis
 from shared.errors import StoreUnavailable
 from shared.keys import Keys
 from shared.records import PlayerRecord, RouterRecord, SfuState
-from shared.store import Gap, Store, Wake, WakeKind
+from shared.store.answers import Gap, Wake, WakeKind
 from shared.store.calls import MAX_IN_FLIGHT
+from shared.store.store import Store
 from tests.shared.worlds import wish
 
 DEADLINE_S = 60.0
@@ -109,9 +111,9 @@ async def test_a_stuck_server_is_a_typed_error_and_no_answer_goes_to_the_wrong_c
         os.kill(server.pid, signal.SIGCONT)
     await until(lambda: works(store))
     for _ in range(10):
-        routers, placement = await asyncio.gather(store.read_routers(), store.read_placement("room"))
+        routers, room = await asyncio.gather(store.read_routers(), store.read_room("room"))
         assert [router.router for router in routers] == ["r1"]
-        assert placement is None
+        assert room.placement is None
 
 
 async def test_a_burst_of_calls_stays_within_the_bound_of_connections(server: EmbeddedRedis, fleet: str) -> None:
@@ -220,7 +222,7 @@ async def test_a_server_that_does_not_do_it_is_a_typed_error(answer: bytes | Non
 
 async def test_a_subscription_that_was_cut_says_so_and_goes_on(server: EmbeddedRedis, store: Store) -> None:
     hint = Wake(WakeKind.ROOM, "room")
-    async with asyncio.timeout(DEADLINE_S), aclosing(store.wakes()) as heard:
+    async with asyncio.timeout(DEADLINE_S), aclosing(store.wakes(rng=random.Random(1))) as heard:
         assert await anext(heard) == Gap()
         await do(server.url, "CLIENT", "KILL", "TYPE", "pubsub")
         assert await anext(heard) == Gap()
@@ -241,7 +243,7 @@ async def _subscribers(url: str) -> int:
 
 async def test_a_reader_that_stops_listening_leaves_no_connection(server: EmbeddedRedis, store: Store) -> None:
     async def listen() -> None:
-        async for _ in store.wakes():
+        async for _ in store.wakes(rng=random.Random(1)):
             subscribed.set()
 
     subscribed = asyncio.Event()
@@ -273,7 +275,7 @@ async def test_a_subscription_that_went_silent_is_noticed(fleet: str) -> None:
     listener = await asyncio.start_server(serve, "127.0.0.1", 0)
     store = Store(f"redis://127.0.0.1:{listener.sockets[0].getsockname()[1]}/0", fleet=fleet)
     store.ping_every_s = 0.05
-    async with asyncio.timeout(DEADLINE_S), aclosing(store.wakes()) as heard:
+    async with asyncio.timeout(DEADLINE_S), aclosing(store.wakes(rng=random.Random(1))) as heard:
         assert [await anext(heard) for _ in range(3)] == [Gap()] * 3
     await store.close()
     listener.close()
@@ -282,7 +284,7 @@ async def test_a_subscription_that_went_silent_is_noticed(fleet: str) -> None:
 async def test_a_quiet_subscription_is_kept_while_the_server_answers_pings(server: EmbeddedRedis, store: Store) -> None:
     store.ping_every_s = 0.2
     hint = Wake(WakeKind.EXIT)
-    async with asyncio.timeout(DEADLINE_S), aclosing(store.wakes()) as heard:
+    async with asyncio.timeout(DEADLINE_S), aclosing(store.wakes(rng=random.Random(1))) as heard:
         assert await anext(heard) == Gap()
         waiting = asyncio.ensure_future(anext(heard))
         await until(lambda: _pinged(server.url))
@@ -300,7 +302,7 @@ async def test_a_hint_that_can_t_be_read_is_counted_and_skipped(
     server: EmbeddedRedis, store: Store, raw: bytes
 ) -> None:
     hint = Wake(WakeKind.COMMAND, "sfu-1")
-    async with asyncio.timeout(DEADLINE_S), aclosing(store.wakes()) as heard:
+    async with asyncio.timeout(DEADLINE_S), aclosing(store.wakes(rng=random.Random(1))) as heard:
         assert await anext(heard) == Gap()
         await do(server.url, "PUBLISH", store.keys.wake, raw)
         await store.wake(hint)
@@ -311,7 +313,7 @@ async def test_a_hint_that_can_t_be_read_is_counted_and_skipped(
 # --- keys that hold what they should not ---
 
 
-async def test_keys_of_the_wrong_type_concern_nobody_else(server: EmbeddedRedis, store: Store) -> None:
+async def test_keys_of_the_wrong_type_concern_no_other(server: EmbeddedRedis, store: Store) -> None:
     keys = store.keys
     await store.put_sfu(SfuState(address="ws://good", sfu="good", incarnation=1))
     await store.place_room("good", wish("good"))
@@ -326,7 +328,6 @@ async def test_keys_of_the_wrong_type_concern_nobody_else(server: EmbeddedRedis,
     assert versions["bad"] == 0
     assert versions["good"] > 0
     assert (await store.read_room("bad")).version == 0
-    assert await store.read_placement("bad") is None
     assert not any((await store.read_exits(), await store.read_commands(["good"]), await store.read_routers()))
     assert await store.read_drain_reports(5) == []
     with pytest.raises(StoreUnavailable):

@@ -10,7 +10,8 @@ from redis.asyncio import Redis
 
 from shared.keys import Keys
 from shared.placing import Offer, Wish
-from shared.store import Store, StoreApi
+from shared.store.api import StoreApi
+from shared.store.store import Store
 from tests.fakes.store import FakeStore
 from tests.fakes.store_core import Kept, StoreCore
 

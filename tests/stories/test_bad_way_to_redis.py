@@ -17,7 +17,7 @@ from tests.router.conftest import config
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-async def test_everybody_hears_of_the_cordon_and_nobody_is_put_back(seed: int) -> None:
+async def test_everybody_hears_of_the_cordon_and_no_player_is_put_back(seed: int) -> None:
     core, rng = StoreCore(time.time), random.Random(seed)
     routers = [
         Router(config(router=name), HostileStore(core, rng=rng, loss=0.04, doubled=0.1, delay_s=0.01), rng=rng)
@@ -47,7 +47,7 @@ async def test_everybody_hears_of_the_cordon_and_nobody_is_put_back(seed: int) -
         assert room is not None
         await until(lambda room=room: {p.identity for p in room.players.values()} == everybody, what="all are seen")
         await until(lambda room=room: {p.sfu for p in room.players.values()} == {"s2"}, what="all have moved")
-    assert [each.closed for each in people] == [None] * 6, "nobody was cut"
+    assert [each.closed for each in people] == [None] * 6, "no player was cut"
     for each in (*people, late):
         await each.close()
     await asyncio.gather(s1.stop(), s2.stop())

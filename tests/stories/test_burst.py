@@ -9,11 +9,12 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from router.core.selector import SortBy
+from router.core.selector.node_selector import SortBy
 from router.core.selector.sorts import Costs
 from router.shell.session_starter import AT_ONCE
 from shared.placing import Offer, Wish
-from shared.store import Store, StoreApi
+from shared.store.api import StoreApi
+from shared.store.store import Store
 from tests.fakes.burst import Burst, Node, furthest
 from tests.fakes.store import FakeStore
 from tests.fakes.store_core import StoreCore
@@ -91,7 +92,7 @@ async def test_players_who_cannot_use_the_sfu_of_their_room_spread_over_the_othe
         await two[0].place_room(room, Wish(offers=(Offer(sfu="home", version=(1, 2)),), join=False))
     got = await burst.joins(rooms, exclude=["home"])
     assert furthest(got, even(500), before=Counter()) <= WITHIN, got
-    stand = [await two[1].read_placement(room) for room in rooms]
+    stand = [(await two[1].read_room(room)).placement for room in rooms]
     assert {place.sfu for place in stand if place} == {"home"}
 
 

@@ -6,7 +6,7 @@
  * Events:  "lost" {publication, kind, source, label}                 the device is gone; the publication is silent
  *          "replace" {publication, track}                            publish this track in its place
  *          "end" {publication}                                       there is no other device
- *          "back" {item, track}                                      there is one again: publish it anew
+ *          "back" {item, track}                                      there is one again: publish it again
  *          "muted" {publication, kind, source, label, muted}         the device or the system has silenced it, or no longer
  *
  * @typedef {{publication: string, kind: string, source: string, track: MediaStreamTrack,

@@ -1,4 +1,4 @@
-/** What the person sends: opened from devices or drawn, muted and shown again, and opened anew when a device vanishes. */
+/** What the person sends: opened from devices or drawn, muted and shown again, and opened again when a device vanishes. */
 
 import { makePattern } from "./pattern.js";
 

@@ -131,8 +131,8 @@ def _waiting(state: ScalingState, classed: Classed, moment: Moment) -> tuple[Wai
 
 
 def _swept(choice: Choice, facts: Facts) -> Choice:
-    """With one failed node removed, if the floor allows it: not before a replacement is listed. At the maximum the
-    removal makes room for the replacement, even where the floor is as high."""
+    """The choice with one failed node removed, if the floor allows it: not before a replacement is listed. At the
+    maximum the removal makes room for the replacement, even where the floor is as high."""
     if not facts.world.certain or facts.unheard:
         return choice
     spare = max(facts.spare(choice.progress.state.removals), int(choice.reason == AT_THE_MAXIMUM))

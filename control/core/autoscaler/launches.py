@@ -47,7 +47,7 @@ def carry_on_launch(it: TickProgress, world: World, settings: ScalingSettings, m
 
 
 def _known_better(launch: Launching, member: Member | None, moment: Moment) -> Launching:
-    """With the time that has passed and the names the pool has given."""
+    """The launch with the time that has passed and the names the pool has given."""
     launch = msgspec.structs.replace(launch, waited_s=launch.waited_s + moment.elapsed_s)
     if member is None:
         return launch
@@ -55,7 +55,7 @@ def _known_better(launch: Launching, member: Member | None, moment: Moment) -> L
 
 
 def _with_stages(launch: Launching, world: World) -> Launching:
-    """With what its SFU has reached; that a router has known it is never forgotten, because a player may be on it."""
+    """The launch with what its SFU has reached; that a router has known it stays known: players may be on it."""
     report = world.reports.get(launch.sfu)
     reached = {HEALTHY: launch.sfu in world.seen, FIRST_PACKET: report is not None and report.state.warmed_up}
     new = tuple(stage for stage, now in reached.items() if now and stage not in launch.stages)

@@ -29,13 +29,13 @@ class TickProgress:
     effects: tuple[Effect, ...] = ()
 
     def note(self, action: ScaleAction, reason: str, *, sfu: str = "", detail: str = "") -> TickProgress:
-        """With one more event."""
+        """This progress with one more event."""
         return replace(self, notes=(*self.notes, AuditNote(action=action, reason=reason, sfu=sfu, detail=detail)))
 
     def effect(self, *effects: Effect) -> TickProgress:
-        """With more to do."""
+        """This progress with more to do."""
         return replace(self, effects=(*self.effects, *effects))
 
     def set(self, **fields: object) -> TickProgress:
-        """With other fields of the state."""
+        """This progress with other fields of the state."""
         return replace(self, state=msgspec.structs.replace(self.state, **fields))

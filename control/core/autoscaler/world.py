@@ -60,7 +60,7 @@ class World:
     certain: bool
     """The listing is complete; when not, a node that is missing is unknown and nothing is decided (invariant 4)."""
     reports: Mapping[str, NodeReport] = field(default_factory=dict)
-    """By SFU id, those that the pool does not list included."""
+    """The reports by SFU id, with those of SFUs that the pool does not list."""
     seen: Collection[str] = ()
     """SFUs that routers have known since the last tick, those that are gone by now included."""
     faults: tuple[tuple[str, str], ...] = ()
@@ -141,7 +141,7 @@ class Classed:
     """The members by what they count as."""
 
     kinds: Mapping[str, NodeKind]
-    """By node."""
+    """Each member's kind, by its node."""
     blind: bool
     """A node that runs is unknown, so it is not known how much the pool carries."""
 

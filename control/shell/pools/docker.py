@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -33,6 +32,7 @@ from control.errors import PoolError, PoolTrouble
 from control.shell.pools.extras import need
 from control.shell.pools.made import sfu_environment
 from control.shell.pools.trouble import trouble_of_status
+from shared.host.ports import in_any_order
 
 HTTP_PORT = 9090
 """The metrics port of an SFU in a network of its own; not opened on the host."""
@@ -53,7 +53,6 @@ class DockerPool:
         *,
         fleet: str,
         environ: Mapping[str, str],
-        rng: random.Random | None = None,
     ) -> None:
         """`environ` is the controller's."""
         self._aiodocker = need("aiodocker", extra="docker")
@@ -61,7 +60,6 @@ class DockerPool:
         self._settings = settings
         self._fleet = fleet
         self._environ = environ
-        self._rng = rng or random.Random()
         self._client: Any = None
         self._ending: dict[str, float] = {}
         """Container id -> when we told it to end [monotonic s]."""
@@ -152,10 +150,10 @@ class DockerPool:
 
     async def _create(self, docker: Any, name: str, request: str) -> Container:
         taken = {port for each in (await self._containers(docker)).ours for port in ports_of(each)}
-        free = [port for port in self._settings.port_range() if port not in taken]
+        free = in_any_order(self._settings.port_range(), but=taken)
         if len(free) < 2:
             raise self._error("launch", PoolTrouble.FULL, f"no free port in {self._settings.ports}")
-        port, http_port = self._rng.sample(free, 2)
+        port, http_port = free[:2]
         on_host = self._settings.network == "host"
         http_port = http_port if on_host else HTTP_PORT
         environ = sfu_environment(

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import aiohttp
 import msgspec
 
-from control.core.pods import Deployment, Pod, PodPage
+from control.core.kube_objects import Deployment, Pod, PodPage
 from control.core.pool_settings import KubernetesPoolSettings
 from control.errors import PoolError, PoolTrouble
 from control.shell.pools.extras import need

@@ -15,6 +15,7 @@ from typing import TypeVar
 
 import msgspec
 
+from control.core.kube_objects import Deployment, Pod
 from control.core.pods import (
     COST,
     LAUNCH,
@@ -22,8 +23,6 @@ from control.core.pods import (
     REQUEST,
     SAFE_TO_EVICT,
     VICTIM_COST,
-    Deployment,
-    Pod,
     in_the_way,
     is_of,
     listing,

@@ -8,10 +8,10 @@ in between.
 from __future__ import annotations
 
 import asyncio
-import random
 import signal
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
@@ -24,7 +24,7 @@ from control.shell.pools import proc
 from control.shell.pools.made import sfu_environment
 from control.shell.pools.process_records import NodeFile, NodeFiles
 from shared.host.child import python, tail
-from shared.host.ports import is_free
+from shared.host.ports import in_any_order, is_free
 from shared.host.state import state_directory
 
 MARK = "SLUICE_POOL_NODE"
@@ -43,7 +43,6 @@ class ProcessPool:
         fleet: str,
         environ: Mapping[str, str],
         command: Sequence[str] = (),
-        rng: random.Random | None = None,
     ) -> None:
         """`environ` is the controller's; `command` starts an SFU that takes its settings from the environment;
         empty: our own."""
@@ -52,7 +51,6 @@ class ProcessPool:
         self._fleet = fleet
         self._environ = environ
         self._command = list(command) or python("sfu")
-        self._rng = rng or random.Random()
         place = Path(settings.state_dir) if settings.state_dir else state_directory(dict(environ)) / "pools" / fleet
         self._files = NodeFiles(place.resolve() / settings.name)
 
@@ -176,7 +174,8 @@ class ProcessPool:
         others, _ = self._files.read_all()
         taken = {port for other in others for port in other.ports}
         host = "127.0.0.1" if self._settings.bind == "0.0.0.0" else self._settings.bind
-        free = free_ports(self._settings.port_range(), taken=taken, host=host, rng=self._rng)
+        drawn = in_any_order(self._settings.port_range(), but=taken)
+        free = list(islice((port for port in drawn if is_free(port, host=host)), 3))
         if len(free) < 3:
             raise self._error("launch", PoolTrouble.FULL, f"no three free ports in {self._settings.ports}")
         ws_port, udp_port, http_port = free
@@ -197,7 +196,7 @@ class ProcessPool:
         return self._files.write(msgspec.structs.replace(file, pid=pid, started=proc.started_ticks(pid) or 0))
 
     def _found(self, file: NodeFile, running: Mapping[str, int]) -> NodeFile:
-        """With the process found by its mark, when it was not recorded."""
+        """The record with its process, which is found by its mark when it was not recorded."""
         pid = running.get(file.node)
         started = proc.started_ticks(pid) if pid is not None and not file.pid else None
         if started is None or pid is None:
@@ -229,17 +228,6 @@ class ProcessPool:
 
     def _error(self, call: str, kind: PoolTrouble, detail: str) -> PoolError:
         return PoolError(pool=self.name, call=call, kind=kind, detail=detail[:300])
-
-
-def free_ports(ports: range, *, taken: Collection[int], host: str, rng: random.Random) -> list[int]:
-    """Three free ports, or fewer when there are no more."""
-    found: list[int] = []
-    for port in rng.sample(ports, len(ports)):
-        if port not in taken and is_free(port, host=host):
-            found.append(port)
-        if len(found) == 3:
-            break
-    return found
 
 
 def _since_boot() -> float:

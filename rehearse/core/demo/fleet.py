@@ -35,7 +35,7 @@ class DemoStep:
     states: list[SfuState]
     """Reports of all that are not silent."""
     gone: list[DemoSfu]
-    """Those that have ended, with their drain reports."""
+    """SFUs that have ended, with their drain reports."""
 
 
 class DemoFleet:

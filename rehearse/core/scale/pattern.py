@@ -90,7 +90,7 @@ def placed_on_cordoned(lines: Sequence[LogLine], sfu: str) -> list[LogLine]:
 
 
 def first_missing(marks: Sequence[PatternStep]) -> str:
-    """In words, what was sought in vain; empty when all was found."""
+    """The step that was sought in vain, in words; empty when all were found."""
     before = "the beginning"
     for mark in marks:
         if mark.line is None:
@@ -100,7 +100,7 @@ def first_missing(marks: Sequence[PatternStep]) -> str:
 
 
 def _since_zero(lines: Sequence[LogLine], streak: str, action: str) -> Sequence[LogLine]:
-    """From where the streak began that led to the first such action; all lines when there was none."""
+    """The lines from where the streak began that led to the first such action; all lines when there was none."""
     ticks = [index for index, line in enumerate(lines) if line.has("scale", "tick")]
     acted = next((index for index in ticks if lines[index].fields.get("action") == action), None)
     if acted is None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from rehearse.core.rehearsal import Bounds, LongestGaps
+from rehearse.core.gaps import Bounds, gaps_beyond
 from rehearse.core.scale.pattern import PatternStep, first_missing, placed_on_cordoned
 from rehearse.core.scale.replay import Replay
 from rehearse.core.scale.seen import Seen
@@ -19,8 +19,8 @@ AUDIT = (
     (ScaleAction.TERMINATED, "empty"),
 )
 """The audit of a whole rehearsal, oldest first, but for what was only held back or repeated."""
-BESIDE = (ScaleAction.HELD, ScaleAction.LAUNCH_FAILED, ScaleAction.CORDON_RENEWED)
-"""Records that change nothing: held back, asked again, a lease made longer."""
+CHANGE_NOTHING = (ScaleAction.HELD, ScaleAction.LAUNCH_FAILED, ScaleAction.CORDON_RENEWED)
+"""Actions whose records are no change: one held back, one asked for again, a lease made longer."""
 
 
 class Promise(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,7 +44,7 @@ def promises(
         Promise(promise="the audit tells the same", broken=_audit(seen.records)),
         Promise(promise="nothing is sent when it is ended", broken=_not_empty(seen)),
         Promise(promise="CPU alone would never have acted", broken=_would_have_acted(cpu, full)),
-        Promise(promise="nobody hears a gap", broken=_gaps(seen.gaps, bounds)),
+        Promise(promise="no player hears a gap", broken=gaps_beyond(seen.gaps, bounds)),
     ]
 
 
@@ -64,14 +64,14 @@ def _cut(seen: Seen) -> list[str]:
         broken.append(f"{', '.join(sorted(seen.left_on_victim))} never moved off {seen.victim}")
     moved = {move.bot for move in seen.moves if move.left == seen.victim}
     if not moved:
-        broken.append("nobody was on the node that went, so no move was seen")
+        broken.append("no player was on the node that went, so no move was seen")
     elif missing := seen.on_victim - moved - seen.left_on_victim:
         broken.append(f"{', '.join(sorted(missing))} left {seen.victim} other than by a move")
     return broken
 
 
 def _audit(records: Iterable[ScalingRecord]) -> list[str]:
-    told = [(record.action, record.reason) for record in records if record.action not in BESIDE]
+    told = [(record.action, record.reason) for record in records if record.action not in CHANGE_NOTHING]
     want = [(action.value, reason) for action, reason in AUDIT]
     if told == want:
         return []
@@ -104,16 +104,4 @@ def _would_have_acted(cpu: Replay, full: Replay) -> list[str]:
         broken.append("no tick's CPU is known, so nothing is known of what it would have done")
     if full.changed != ScaleAction.SCALE_OUT:
         broken.append("the recorded ticks lead to no scale-out by all parts either, so they prove nothing of CPU alone")
-    return broken
-
-
-def _gaps(gaps: LongestGaps, bounds: Bounds) -> list[str]:
-    if gaps.audio_ms is None or gaps.video_ms is None:
-        return ["no receiver measured its media, so nothing is known of gaps"]
-    broken = []
-    if gaps.audio_ms > bounds.audio_ms:
-        broken.append(f"audio was silent for {gaps.audio_ms:.0f} ms; bound {bounds.audio_ms:.0f} ms")
-    bound = bounds.video_frames * gaps.frame_ms
-    if gaps.video_ms > bound + 0.05:  # frame times are rounded by RTP's 90 kHz clock
-        broken.append(f"video stood still for {gaps.video_ms:.0f} ms; bound {bound:.0f} ms")
     return broken

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 import msgspec
 
 from control.core.scaling_settings import ScalingSettings
-from rehearse.core.rehearsal import ON_LOOPBACK, Bounds
+from rehearse.core.gaps import ON_LOOPBACK, Bounds
 from rehearse.core.scale.log import LogLine
 from rehearse.core.scale.pattern import PatternStep, scale_in, scale_out
 from rehearse.core.scale.promises import Promise, promises
 from rehearse.core.scale.replay import Replay, replay
 from rehearse.core.scale.seen import Seen
 from rehearse.core.scale.timeline import Timeline, timeline
+from shared.fleet_rows import short
 from shared.load import Part
 
 
@@ -69,7 +70,7 @@ class ScaleReport(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Setting:
-    """With what it was rehearsed."""
+    """The settings and sizes of a rehearsal."""
 
     settings: ScalingSettings
     nodes: int
@@ -102,18 +103,18 @@ def summarize(seen: Seen, setting: Setting, *, bounds: Bounds = ON_LOOPBACK) -> 
         players_moved=len({move.bot for move in seen.moves if move.left == seen.victim}),
         players_stayed=len(seen.left_on_victim),
         players_evicted=len(seen.evicted),
-        audio_gap_ms_max=_rounded(seen.gaps.audio_ms),
-        video_gap_ms_max=_rounded(seen.gaps.video_ms),
+        audio_gap_ms_max=short(seen.gaps.audio_ms),
+        video_gap_ms_max=short(seen.gaps.video_ms),
         audio_gap_ms_bound=bounds.audio_ms,
         video_gap_ms_bound=round(bounds.video_frames * seen.gaps.frame_ms, 1),
-        machine_stall_ms_max=_rounded(setting.stall_ms),
+        machine_stall_ms_max=short(setting.stall_ms),
         launched=_field(came, "healthy", "sfu"),
         launch_to_healthy_s=_after(came, "healthy"),
         launch_to_first_packet_s=_after(came, "first packet"),
         launch_to_capacity_s=_after(came, "capacity"),
         launch_to_first_room_s=_after(came, "first room"),
         terminated=seen.victim,
-        cordon_to_terminate_s=_rounded(terminate.at - cordon.at) if terminate and cordon else None,
+        cordon_to_terminate_s=short(terminate.at - cordon.at) if terminate and cordon else None,
         streams_at_terminate=terminate.count("streams") if terminate else None,
         egress_bps_at_terminate=terminate.figure("egress_bps") if terminate else None,
         cpu_alone=cpu,
@@ -142,7 +143,3 @@ def _field(marks: Sequence[PatternStep], step: str, key: str) -> str:
 def _after(marks: Sequence[PatternStep], step: str) -> float | None:
     line = _line(marks, step)
     return line.figure("after_s") if line else None
-
-
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, 3)

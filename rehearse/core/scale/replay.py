@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import msgspec
 
-from control.core.autoscaler import Moment, NodeReport, World, decide
-from control.core.autoscaler.world import Member
+from control.core.autoscaler.decide import decide
+from control.core.autoscaler.samples import NodeReport
+from control.core.autoscaler.world import Member, Moment, World
 from control.core.pool import NodePhase, PoolNode
 from control.core.scaling_settings import ScalingSettings
 from shared.load import Load, Part

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from rehearse.core.crowd_view import BotMoved
-from rehearse.core.rehearsal import Failure, LongestGaps
+from rehearse.core.ending import Failure
+from rehearse.core.gaps import LongestGaps
 from rehearse.core.scale.log import LogLine
 from rehearse.core.scale.replay import TickSeen
 from shared.records import DrainReport, SfuState

@@ -37,7 +37,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     """`launch`, `healthy`, `first-packet`, `capacity`, `first-room`, `cordon`, `skipped`, `moved`, `terminate`."""
     sfu: str
     words: str
-    """For people."""
+    """The event in words, for people."""
 
 
 class Timeline(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,8 +48,8 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def timeline(lines: Sequence[LogLine], moves: Iterable[BotMoved], *, began_at: float, began: float) -> Timeline:
-    """From the fleet's log lines (Unix seconds) and the players' moves (monotonic seconds), each clock's beginning
-    given."""
+    """The timeline, from the fleet's log lines (Unix seconds) and the players' moves (monotonic seconds); each clock's
+    beginning is given."""
     ticks = [_tick(line, line.at - began_at) for line in lines if line.has("scale", "tick")]
     cordoned: set[str] = set()
     events = [_event(line, line.at - began_at, cordoned) for line in lines]

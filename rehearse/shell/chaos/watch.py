@@ -37,7 +37,7 @@ FALLBACK = "see the file"
 
 
 class ChaosWatch:
-    """Run it as a task beside the events; `seen` is the round that goes on. `hear` is for the crowd."""
+    """Run it as a task while the events happen; `seen` is the round that goes on. `hear` is for the crowd."""
 
     def __init__(self, fleet: Fleet) -> None:
         self.seen = ChaosSeen()

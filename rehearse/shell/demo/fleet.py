@@ -71,7 +71,7 @@ async def demo(
         ).check()  # fmt: skip
         store = Store(server.url, fleet=FLEET)
         fleet = DemoFleet(sfus=sfus, rng=rng, now=time.monotonic(), epoch=int(time.time()))
-        router = Router(config, Store(server.url, fleet=FLEET, rng=rng), rng=rng)
+        router = Router(config, Store(server.url, fleet=FLEET), rng=rng)
         await _start(router, port=port)
         crowd = DemoPlayers(ws=router.state.announced_ws, secret=secret, players=players, rng=rng)
         controller = Controller(

@@ -65,7 +65,7 @@ async def _drain(stage: ScaleStage, seen: Seen) -> None:
     await stage.until(lambda: _cordoned(stage, victim), f"{victim} was not cordoned")
     await stage.routers_skip(victim)
     await _join(stage, "late")
-    await stage.until(lambda: bool(stage.view.moved_off(victim)), f"nobody moved off {victim}")
+    await stage.until(lambda: bool(stage.view.moved_off(victim)), f"no player moved off {victim}")
     await stage.ticks(CALM_TICKS)
     stage.say("the conversations are over")
     await stage.crowd.tell(cmd="presence", bot="*", at_desk=True, in_conversation=False)

@@ -9,8 +9,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
-from control.core.autoscaler import Samples
-from control.core.autoscaler.samples import NodeCeilings
+from control.core.autoscaler.samples import NodeCeilings, Samples
 from control.core.scaling_settings import ScalingSettings
 from rehearse.core.scale.replay import TickSeen
 from shared.errors import StoreUnavailable

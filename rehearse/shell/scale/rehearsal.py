@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable
 
@@ -12,10 +11,10 @@ from rehearse.core.scale.rehearsal import ScaleReport, Setting, summarize
 from rehearse.core.scale.seen import Seen
 from rehearse.shell.scale.play import play
 from rehearse.shell.scale.stage import ScaleStage, scale_stage
+from rehearse.shell.stage import drain_report
 from rehearse.shell.stall import StallMeter
 from shared.errors import BadSetting
 from shared.host.ports import check_host
-from shared.records import DrainReport
 from shared.store.server_name import server_name
 
 REPORT_WITHIN_S = 5.0
@@ -56,17 +55,7 @@ async def _collect(stage: ScaleStage, seen: Seen) -> None:
     seen.records, seen.ticks = list(stage.recorder.records), list(stage.recorder.ticks)
     seen.last_report = stage.recorder.last.get(seen.victim)
     if seen.gone:
-        seen.drain = await _drain_report(stage, seen.victim)
+        seen.drain = await drain_report(stage.store, seen.victim)
     seen.gaps, seen.failures = await stage.crowd.measured()
     seen.evicted, seen.moves = list(stage.view.evicted), list(stage.view.moves)
     seen.lines = stage.lines()
-
-
-async def _drain_report(stage: ScaleStage, sfu: str) -> DrainReport | None:
-    deadline = time.monotonic() + REPORT_WITHIN_S
-    while time.monotonic() < deadline:
-        for report in await stage.store.read_drain_reports(50):
-            if report.sfu == sfu:
-                return report
-        await asyncio.sleep(LOOK_EVERY_S)
-    return None

@@ -7,7 +7,7 @@ import secrets
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from localfleet.config import FleetSize
@@ -28,7 +28,7 @@ from shared.store.store import Store
 ALL_HEAR_WITHIN_S = 90.0
 WITHIN_S = 60.0
 """For whatever must come about; generous, because a busy machine does all of it late."""
-LEAST_OF_A_PAIR, MOST_OF_NOBODY = 0.2, 0.1
+LEAST_OF_A_PAIR, MOST_OF_AN_EMPTY_ONE = 0.2, 0.1
 """Load of a node with a pair on it, which is 0.25, and of one without players."""
 
 
@@ -117,7 +117,7 @@ class ScaleStage:
         load = row.get("load") if row and row.get("placeable") and row.get("warmed_up") else None
         if row is None or load is None:
             return False
-        return bool(load >= LEAST_OF_A_PAIR if self.view.on(row["sfu"]) else load < MOST_OF_NOBODY)
+        return bool(load >= LEAST_OF_A_PAIR if self.view.on(row["sfu"]) else load < MOST_OF_AN_EMPTY_ONE)
 
     async def _routers_see(self, test: Callable[[dict[str, Any]], bool], otherwise: str) -> None:
         deadline = time.monotonic() + WITHIN_S
@@ -167,14 +167,7 @@ async def scale_stage(
     plan: ScalePlan, *, size: FleetSize, seed: int, say: Callable[[str], None]
 ) -> AsyncIterator[ScaleStage]:
     """A private fleet with a controller and a first pair of bots on its way to it. Raises `FleetFailed`."""
-    spec = FleetSpec(
-        routers=size.routers,
-        sfus=0,
-        redis=size.redis,
-        server=size.server,
-        host=size.host,
-        fleet=f"rehearsal-{secrets.token_hex(4)}",
-    )
+    spec = FleetSpec(**asdict(replace(size, sfus=0)), fleet=f"rehearsal-{secrets.token_hex(4)}")
     crowd = CrowdSize(bots=PAIR, rooms=1, seed=seed)
     async with Fleet(spec, say=say) as fleet:
         file = fleet.logs / "scaling.toml"

@@ -119,7 +119,7 @@ class Index:
         return [*over, *unknown][:wanted], True
 
     def _walk(self, views: list[list[Place]], low: int, stop: int, usable: Usable, rng: random.Random) -> Iterator[str]:
-        """Those usable of the ranks from `low` to below `stop`, in order; on each rank first the preferred ones."""
+        """Usable SFUs of the ranks from `low` to below `stop`, in order; on each rank first the preferred ones."""
         everything = views[-1]
         at = bisect_left(everything, (low,))
         while at < len(everything) and (rank := everything[at][0]) < stop:

@@ -15,9 +15,11 @@ OTHER_VERSION = OTHER << 1
 """Not of the release that the room is to stay on."""
 OTHER_CELL = OTHER << 2
 """Not of the cell that the player prefers."""
-UNKNOWN = OTHER << 3
+ROLLED_NEXT = OTHER << 3
+"""Still to be rolled, while its cell has an SFU that is not (`router.core.rolling`)."""
+UNKNOWN = OTHER << 4
 """Its figure is not known: unknown is not zero (invariant 4)."""
-COLD = OTHER << 4
+COLD = OTHER << 5
 """Not warmed up (A5)."""
 LIMIT_UNKNOWN = TOO_FAST << 1
 """Not known to be within the limit of the kind."""
@@ -56,6 +58,7 @@ def why_behind(rank: int, *, kind: str, sort_by: str) -> str:
         (TOO_FAST, "joins-too-fast"),
         (COLD, "not-warmed-up"),
         (UNKNOWN, f"{sort_by}-unknown"),
+        (ROLLED_NEXT, "rolled-next"),
         (OTHER_CELL, "other-cell"),
         (OTHER_VERSION, "other-version"),
     )

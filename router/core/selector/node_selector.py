@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from router.core.selector.decision import Standing
-from router.core.selector.ladder import COLD, FAILING, LIMIT_UNKNOWN, OVER_LIMIT, UNKNOWN, why_behind
+from router.core.selector.ladder import COLD, FAILING, LIMIT_UNKNOWN, OVER_LIMIT, ROLLED_NEXT, UNKNOWN, why_behind
 from router.core.selector.sorts import SORTS, Sort, known
 from shared.placing import OTHER, TOO_FAST
 from shared.records import SfuState, version_of
@@ -71,7 +71,7 @@ class NodeSelector:
         return known(sort.figure(state), absurd=sort.absurd)
 
     def is_too_fast(self, joins_per_s: float) -> bool:
-        """So many joins a second are over the cap."""
+        """Whether so many joins a second are over the cap."""
         return 0 < self.max_joins_per_s <= joins_per_s
 
     def standing(
@@ -84,6 +84,7 @@ class NodeSelector:
         failing: bool = False,
         too_fast: bool = False,
         cold: bool = False,
+        rolled_next: bool = False,
     ) -> Standing:
         """How an SFU stands, by its report and by what no report says."""
         figure = self.figure(state)
@@ -94,6 +95,7 @@ class NodeSelector:
             | (TOO_FAST if too_fast else 0)
             | (COLD if cold else 0)
             | (UNKNOWN if figure is None else 0)
+            | (ROLLED_NEXT if rolled_next else 0)
         )
         return Standing(
             sfu=sfu,

@@ -118,7 +118,7 @@ def test_a_file_that_can_not_be_written_is_told_before_measuring(tmp_path: Path,
         check_target(tmp_path / name)
 
 
-def test_a_settings_file_of_somebody_is_not_written_over(tmp_path: Path) -> None:
+def test_a_settings_file_that_a_person_wrote_is_not_written_over(tmp_path: Path) -> None:
     mine = tmp_path / "scaling.toml"
     mine.write_text("min_nodes = 4\n")
     with pytest.raises(BadSetting, match="another name"):

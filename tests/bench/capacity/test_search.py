@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from bench.capacity.figures import EndReason, judge, silent
+from bench.capacity.figures import EndReason, StepFigures, judge
 from bench.capacity.search import CapacityStep, NothingHeld, SizePlan
 from tests.bench.capacity.capacity_steps import GOOD, PLAN, Machine, found
 
@@ -36,7 +36,7 @@ def test_a_step_is_judged_by_the_first_rule_it_breaks(broken: dict[str, float], 
 
 
 def test_an_sfu_that_does_not_answer_holds_nothing() -> None:
-    assert judge(silent("no answer", streams=100, players=8)).reason is EndReason.SILENT
+    assert judge(StepFigures(streams=100, players=8, silent="no answer")).reason is EndReason.SILENT
 
 
 @pytest.mark.parametrize(
@@ -116,6 +116,6 @@ async def test_others_on_the_cores_are_remembered() -> None:
 
 
 def test_of_a_silent_step_nothing_is_made_up() -> None:
-    figures = silent("no answer", streams=100, players=8)
+    figures = StepFigures(streams=100, players=8, silent="no answer")
     assert math.isnan(figures.delay_ms_p99)
     assert math.isnan(figures.sfu_cpu)

@@ -195,7 +195,7 @@ def test_the_floor_sends_every_run_to_everybody() -> None:
         assert all(flow[4] - 0x10000 + 1 == flow[2] for flow in flows.values()), "nothing is missing"
 
 
-def test_frames_are_found_again_where_the_server_began_timestamps_anew() -> None:
+def test_frames_are_found_again_where_the_server_began_timestamps_at_zero() -> None:
     """Two tracks that are told apart by timestamps, of which the first is silent: what begins at 0 seems its."""
     ours, _ = keys(SrtpProfile.AEAD_AES_128_GCM)
     with (

@@ -109,6 +109,6 @@ async def test_a_lost_connection_fails_who_waits(tmp_path: Path) -> None:
         assert api.lost
 
 
-async def test_nobody_there_is_an_error(tmp_path: Path) -> None:
+async def test_a_socket_without_a_server_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(JanusFailed, match="refuses"):
         await JanusApi.open(tmp_path / "api")

@@ -13,7 +13,8 @@ from bench.janus.process import JanusFailed
 from bench.janus.server import JanusPeer, room_request, version_of
 from bench.machine import Cores
 from bench.relay.figures import RelayFigures
-from bench.relay.run import RunSettings, measure
+from bench.relay.measure import measure
+from bench.relay.run import RunSettings
 from bench.relay.workloads import WORKLOADS
 from shared.rtc.srtp import SrtpProfile
 from tests.bench.janus.janus_installed import need_janus
@@ -38,7 +39,7 @@ async def run(workload: str, size: int, profile: SrtpProfile = GCM) -> RelayFigu
 
 def check(figures: RelayFigures) -> None:
     assert figures.verified > 100, "the watched subscriber decrypted what was published, in order"
-    assert figures.loss < 0.1, "of eight nobody is silent"
+    assert figures.loss < 0.1, "none of the eight is silent"
     assert figures.packets_out_per_s > 0
     assert figures.cpu_us_per_packet == pytest.approx(figures.cpu_us_user + figures.cpu_us_sys)
     assert figures.cpu_us_per_packet > 0

@@ -125,7 +125,7 @@ def test_user_and_system_time_of_rounds_add_up_to_the_median() -> None:
     assert middle.cpu_us_user + middle.cpu_us_sys == pytest.approx(5.5)
 
 
-def test_medians_are_of_each_figure_by_itself() -> None:
+def test_medians_are_of_each_figure_alone() -> None:
     first, last = two_readings(forwarded=1000)
     base = figures(first, last, workload="w", server="s", profile="p", subscribers=2, lost=0.0, rss_bytes=0, verified=7)
     rounds = [replace(base, cpu_us_per_packet=cpu, delay_ms_p99=p99) for cpu, p99 in ((3, 1.0), (1.0, 2.0), (2.0, 9.0))]

@@ -13,8 +13,9 @@ import pytest
 from bench.machine import Cores
 from bench.relay.figures import RelayFigures, loss, received
 from bench.relay.floor import measure_floor, streams
+from bench.relay.measure import measure
 from bench.relay.peers import PeerMissing
-from bench.relay.run import Run, RunSettings, measure
+from bench.relay.run import Run, RunSettings
 from bench.relay.sluice import SluicePeer
 from bench.relay.workloads import SPEAKERS, WORKLOADS
 from shared.rtc.srtp import SrtpProfile

@@ -66,7 +66,7 @@ def test_a_workload_has_its_own_size_and_joins() -> None:
         return run.size, run.joins
 
     assert made("fanout", RelaySettings()) == (200, 0)
-    assert made("fanout", RelaySettings(subscribers=7, joins=3)) == (7, 0), "nobody joins a steady run"
+    assert made("fanout", RelaySettings(subscribers=7, joins=3)) == (7, 0), "no subscriber joins a steady run later"
     assert made("storm", RelaySettings()) == (200, 100)
     assert made("churn", RelaySettings()) == (50, 6000), "twice as many to warm up"
     assert run_settings("fanout", RelaySettings(profile="cm"), CORES, seconds=1.0).profile is (

@@ -25,7 +25,7 @@ test("reference times are taken where they are offered and NACKs are taken", () 
     "a=rtcp-fb:98 nack",
   );
   assert.equal(withReferenceTimes(answer, OFFER), expected);
-  assert.equal(withReferenceTimes(expected, OFFER), expected, "a browser that takes them by itself");
+  assert.equal(withReferenceTimes(expected, OFFER), expected, "a browser that takes them unasked");
 });
 
 test("an answer to an offer without them stays as it is", () => {

@@ -73,7 +73,7 @@ test("a lost websocket is resumed on the next router, with jitter from the first
   assert.deepEqual([type, resume_token, sfu], ["resume", "resume-me", "sfu-a"]);
 });
 
-test("a session that can't be resumed is joined anew at once", async (t) => {
+test("a session that can't be resumed is joined again at once", async (t) => {
   const table = await play(t).joined();
   table.last.die();
   await table.tick(500);

@@ -71,7 +71,7 @@ test("moving back to the SFU it is shown from needs no new copy", () => {
   assert.deepEqual(wanted(subscriptions), { a: ["cam"] });
 });
 
-test("a track offered anew on the same SFU is switched to like any other copy", () => {
+test("a track offered again on the same SFU is switched to like any other copy", () => {
   const subscriptions = shown();
   subscriptions.trackArrived({ publication: "cam", sfu: "a", copy: "c2" });
   assert.deepEqual(names(subscriptions.firstMedia({ publication: "cam", copy: "c2" })), ["show c2", "retire c1"]);
@@ -131,7 +131,7 @@ test("a publication that comes back in time was never gone", () => {
   assert.deepEqual(subscriptions.tick({ now: 1e9 }), []);
 });
 
-test("a track that nobody wants is retired", () => {
+test("a track that no subscriber wants is retired", () => {
   const subscriptions = shown();
   assert.deepEqual(names(subscriptions.trackArrived({ publication: "cam", sfu: "z", copy: "c7" })), ["retire c7"]);
   assert.deepEqual(names(subscriptions.trackArrived({ publication: "no", sfu: "a", copy: "c8" })), ["retire c8"]);

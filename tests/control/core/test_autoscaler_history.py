@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from control.core.autoscaler import Terminate, TickDecision
+from control.core.autoscaler.effects import Terminate, TickDecision
 from control.core.pool import NodePhase, PoolNode
 from control.core.scaling_settings import ScalingSettings
 from shared.scaling_records import AUTOSCALER, ScaleAction, ScalingState
@@ -114,7 +114,7 @@ class Histories(RuleBasedStateMachine):
 
     @rule(index=INDEX, streams=st.sampled_from([-1, 0, 1, 900, 10**9]), cpu=st.sampled_from([0.1, float("nan"), -1.0]))
     def reports_anything(self, index: int, streams: int, cpu: float) -> None:
-        if (sfu := self._sfu(index)) and sfu.registered:  # whom no router knows nobody has been sent to
+        if (sfu := self._sfu(index)) and sfu.registered:  # no router has sent players to one that none knows
             sfu.streams, sfu.cpu = streams, cpu
 
     @rule(index=INDEX)
@@ -285,7 +285,7 @@ class Histories(RuleBasedStateMachine):
 
     @staticmethod
     def _expected(before: Truth) -> bool:
-        """Some node must have been heard if anything could be: it runs, is nothing new, and nobody ends it."""
+        """Some node must have been heard if anything could be: it runs, it is not new, and no removal ends it."""
         launch, removing = before.state.launch, {removal.node for removal in before.state.removals}
         return any(
             node.phase is NodePhase.RUNNING and name not in removing and not (launch and node.request == launch.request)
@@ -302,7 +302,7 @@ class Histories(RuleBasedStateMachine):
         self._check_sweeps(decision, before)
         sound = before.sound
         if decision.action in CHANGES:
-            assert not (before.unheard and self._expected(before)), "changed a fleet of which nobody is heard"
+            assert not (before.unheard and self._expected(before)), "changed a fleet of which no SFU is heard"
             assert not self.rig.pool.down, "changed a pool that did not answer"
             assert not self.rig.pool.partial, "changed a pool of which a part is unknown"
         if decision.action is not ScaleAction.SCALE_IN:

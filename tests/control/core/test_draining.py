@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from control.core.autoscaler import Terminate
+from control.core.autoscaler.effects import Terminate
 from shared.scaling_records import AUTOSCALER, RemovalStage, ScaleAction
 from tests.fakes.scaling_worlds import HOT, QUIET, draining, rig
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from control.core.autoscaler import Moment, TickDecision, decide, join
+from control.core.autoscaler.decide import decide
+from control.core.autoscaler.effects import TickDecision
+from control.core.autoscaler.world import Moment, join
 from shared.scaling_records import Launching, ScaleAction
 from tests.fakes.scaling_rig import Rig
 from tests.fakes.scaling_worlds import HOT, QUIET, draining, rig

@@ -7,8 +7,8 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from control.core.autoscaler import NodeReport, World
-from control.core.autoscaler.world import Member, NodeKind, classify, unheard
+from control.core.autoscaler.samples import NodeReport
+from control.core.autoscaler.world import Member, NodeKind, World, classify, unheard
 from control.core.pool import NodePhase, PoolNode
 from shared.load import Ceilings, Load
 from shared.records import Drain, SfuState
@@ -92,7 +92,7 @@ def test_a_removal_is_ours_whatever_its_sfu_says() -> None:
     ],
 )
 def test_who_should_be_heard(phase: NodePhase, state: ScalingState, expected: bool) -> None:
-    """A fleet of which nobody is heard is unheard only if somebody should be."""
+    """A fleet of which no SFU is heard is unheard only if one should be."""
     assert unheard(world(phase, None), state) is expected
     assert unheard(world(phase, saying()), state) is False
 
@@ -107,7 +107,7 @@ def test_a_node_that_its_platform_ends_is_not_in_the_mean() -> None:
 
 
 def test_a_node_of_an_unfamiliar_status_leaves_the_pool_not_quiet(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a newer version: alive, not placeable, and nobody can tell what it carries (D1)."""
+    """Of a newer version: alive, not placeable, and what it carries is not known (D1)."""
     it = rig(load=QUIET)
     newer = it.sfus["s0"]
     known = newer.state

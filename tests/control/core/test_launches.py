@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from control.core.autoscaler import Launch, Moment, World, decide
+from control.core.autoscaler.decide import decide
+from control.core.autoscaler.effects import Launch
+from control.core.autoscaler.world import Moment, World
 from control.core.scaling_settings import ScalingSettings
 from shared.scaling_records import ScaleAction, ScalingState
 from tests.fakes.scaling_worlds import HOT, WARM, rig, warming
@@ -71,7 +73,7 @@ def test_a_launch_that_registers_and_never_warms_up_is_cordoned_before_it_is_end
 
 @pytest.mark.parametrize("when", ["between two ticks", "while the pool is away", "after it was given up"])
 def test_a_launch_that_a_router_has_known_for_a_moment_is_not_ended_unheard(when: str) -> None:
-    """Somebody may have been sent there meanwhile."""
+    """A router may have sent players there meanwhile."""
     it = rig(load=HOT)
     it.pool.launches_warm = False
     it.until(ScaleAction.SCALE_OUT)

@@ -1,8 +1,8 @@
-"""What a new leader goes on with, repeats and starts anew (A7)."""
+"""What a new leader goes on with, repeats and starts again (A7)."""
 
 from __future__ import annotations
 
-from control.core.autoscaler import LeaseCordon
+from control.core.autoscaler.effects import LeaseCordon
 from shared.scaling_records import ScaleAction
 from tests.fakes.scaling_worlds import HOT, QUIET, WARM, draining, rig
 
@@ -52,7 +52,7 @@ def test_ticks_that_are_far_apart_are_not_in_a_row() -> None:
     assert it.tick().figures.out_hits == 1
 
 
-def test_a_late_first_tick_of_a_new_leader_starts_the_streaks_anew() -> None:
+def test_a_late_first_tick_of_a_new_leader_starts_the_streaks_again() -> None:
     it = rig(load=QUIET)
     it.ticks(19)
     it.new_leader("b")
@@ -60,7 +60,7 @@ def test_a_late_first_tick_of_a_new_leader_starts_the_streaks_anew() -> None:
     assert it.tick().figures.quiet_ticks == 1
 
 
-def test_a_clock_that_went_back_between_two_leaders_starts_the_streaks_anew() -> None:
+def test_a_clock_that_went_back_between_two_leaders_starts_the_streaks_again() -> None:
     it = rig(load=QUIET)
     it.ticks(19)
     it.new_leader("b")

@@ -4,20 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from control.core.pods import (
-    COST,
-    REQUEST,
-    Condition,
-    LaunchNote,
-    Meta,
-    Pod,
-    PodSpec,
-    PodStatus,
-    in_the_way,
-    note_of,
-    unclaimed,
-    with_cost,
-)
+from control.core.kube_objects import Condition, Meta, Pod, PodSpec, PodStatus
+from control.core.pods import COST, REQUEST, LaunchNote, in_the_way, note_of, unclaimed, with_cost
 
 
 def pod(name: str, created: str = "2026-11-30T00:00:01Z", *, going: bool = False, **annotations: str) -> Pod:
@@ -61,7 +49,7 @@ def test_in_an_empty_deployment_any_pod_is_new() -> None:
     assert unclaimed(note_of("r", replicas=1, pods=[]), [new]) is new
 
 
-def test_with_the_mark_a_ready_pod_goes_before_its_equals_and_without_it_nobody_can_tell() -> None:
+def test_with_the_mark_a_ready_pod_goes_before_its_equals_and_without_it_any_may() -> None:
     victim, other = pod("v"), pod("o")
     assert in_the_way(with_cost(victim, "-1000"), [with_cost(victim, "-1000"), other]) == ""
     assert "o would be taken" in in_the_way(victim, [victim, other])
@@ -78,7 +66,7 @@ def test_a_cost_that_is_no_number_counts_as_none() -> None:
     assert in_the_way(victim, [victim, other]) == ""
 
 
-def test_pods_that_are_going_are_in_nobodys_way() -> None:
+def test_pods_that_are_going_are_in_no_other_pods_way() -> None:
     victim = with_cost(pod("v"), "-1000")
     assert in_the_way(victim, [victim, with_cost(pod("o", going=True), "-9000")]) == ""
 

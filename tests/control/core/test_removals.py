@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from control.core.autoscaler import LeaseCordon, PreferVictim, TakeBack, Terminate
+from control.core.autoscaler.effects import LeaseCordon, PreferVictim, TakeBack, Terminate
 from control.core.pool import NodePhase
 from shared.scaling_records import AUTOSCALER, RemovalStage, ScaleAction
 from tests.fakes.scaling_rig import Rig
@@ -118,7 +118,7 @@ def test_a_cordon_that_was_seen_while_the_pool_was_not_known_was_seen() -> None:
     assert it.sfus[node].by == ""
 
 
-def test_a_node_on_which_somebody_is_again_drains_on() -> None:
+def test_a_node_that_has_a_player_again_drains_on() -> None:
     """It had a player before it heard our word: it drains as at any SIGTERM, and its cordon is renewed again."""
     it, node = ending()
     it.sfus[node].streams = 1
@@ -129,7 +129,7 @@ def test_a_node_on_which_somebody_is_again_drains_on() -> None:
     assert it.recorded().count(("terminated", "empty")) == 2, "said again, because it is a second end"
 
 
-def test_a_node_that_was_told_to_end_and_starts_anew_is_not_cordoned_again() -> None:
+def test_a_node_that_was_told_to_end_and_starts_again_is_not_cordoned_again() -> None:
     """Its platform has restarted it, or the order got lost; it is left alone when it stays."""
     it, node = ending()
     left_s = it.state.cooldown_left_s
@@ -160,7 +160,7 @@ def test_a_node_that_ends_at_our_word_drains_as_at_any_sigterm_and_is_not_taken_
     assert node not in it.pool.nodes
 
 
-def test_a_sigterm_before_our_word_is_somebody_elses_drain() -> None:
+def test_a_sigterm_before_our_word_is_not_our_drain() -> None:
     it, node = draining()
     it.tick()
     it.sfus[node].by, it.sfus[node].sigterm = "", True
@@ -216,7 +216,7 @@ def test_a_cordon_of_ours_that_belongs_to_no_removal_is_taken_back() -> None:
 
 
 def test_what_an_sfu_said_that_is_heard_no_more_is_no_orphan() -> None:
-    """Its record may be older than all that was decided since; and nobody would hear the command."""
+    """Its record may be older than all that was decided since; and no router would pass the command on."""
     it = rig(load=WARM)
     it.sfus["s1"].by = AUTOSCALER
     it.sfus["s1"].silent = True
@@ -227,7 +227,7 @@ def test_what_an_sfu_said_that_is_heard_no_more_is_no_orphan() -> None:
 # --- sweeping ---
 
 
-def test_nothing_is_swept_up_while_nobody_is_heard() -> None:
+def test_nothing_is_swept_up_while_no_sfu_is_heard() -> None:
     """Redis has lost what routers wrote, say: that no SFU has a record is no word against any node then."""
     it = rig(load=WARM, nodes=6)
     it.tick()
@@ -240,7 +240,7 @@ def test_nothing_is_swept_up_while_nobody_is_heard() -> None:
 
 @pytest.mark.parametrize("how", ["silent", "unknown", "told-to-end"])
 def test_a_removal_that_could_take_no_work_again_is_not_taken_back_in_place_of_a_launch(how: str) -> None:
-    """It would count as the change, and the hot pool would wait for a cooldown with nobody more."""
+    """It would count as the change, and the hot pool would wait for a cooldown without one more node."""
     it, node = draining()
     it.ticks(12)
     if how == "told-to-end":

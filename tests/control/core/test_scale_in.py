@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from control.core.autoscaler import join
 from control.core.autoscaler.victim import mean_after
+from control.core.autoscaler.world import join
 from control.core.scaling_settings import ScalingSettings, read_settings
 from shared.records import Capacities
 from shared.scaling_records import ScaleAction
@@ -20,7 +20,7 @@ def test_twenty_quiet_ticks_cordon_one_node() -> None:
     assert [each.what for each in it.journal] == ["cordon"]
 
 
-def test_one_tick_over_the_line_starts_the_quiet_count_anew() -> None:
+def test_one_tick_over_the_line_starts_the_quiet_count_again() -> None:
     it = rig(load=QUIET)
     it.ticks(19)
     it.load(0.31)
@@ -74,7 +74,7 @@ def test_other_peoples_drains_are_no_capacity_and_no_loss() -> None:
     assert it.journal == []
 
 
-def test_a_drain_of_somebody_else_leaves_nothing_to_take_out() -> None:
+def test_a_drain_by_an_operator_leaves_nothing_to_take_out() -> None:
     it = rig(load=QUIET, nodes=4)
     it.sfus["s0"].by = "kim"
     it.ticks(25)

@@ -16,7 +16,7 @@ def test_four_hot_ticks_of_five_add_one_node() -> None:
     assert len(it.done("launch")) == 1
 
 
-def test_one_tick_that_is_not_hot_does_not_start_the_count_anew() -> None:
+def test_one_tick_that_is_not_hot_does_not_start_the_count_again() -> None:
     it = rig(load=HOT)
     it.ticks(3)
     it.load(WARM)

@@ -1,4 +1,4 @@
-"""Streaks: what starts them anew, and whose clock tells how far apart two ticks are (A3, A4)."""
+"""Streaks: what starts them again, and whose clock tells how far apart two ticks are (A3, A4)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from shared.scaling_records import ScaleAction, ScalingState
 from tests.fakes.scaling_worlds import HOT, QUIET, WARM, draining, rig, warming
 
 
-def test_a_change_of_the_pool_starts_everything_anew() -> None:
+def test_a_change_of_the_pool_starts_everything_again() -> None:
     before = TickProgress(state=ScalingState(hits=(True, True), quiet_ticks=7, cooldown_left_s=1.0))
     after = changed(before, ScalingSettings(), Moment(now_at=99.0, elapsed_s=30.0)).state
     assert (after.hits, after.quiet_ticks, after.cooldown_left_s, after.last_change_at) == ((), 0, 300.0, 99.0)
@@ -89,7 +89,7 @@ def test_streaks_go_on_after_the_longest_fail_over(tick_s: float, lease_s: float
     assert len(count_tick(before, 0.9, blind=False, settings=settings, moment=moment).state.hits) == 4
 
 
-def test_a_node_that_warmed_up_for_longer_than_the_cooldown_is_not_followed_by_one_that_nobody_needs() -> None:
+def test_a_node_that_warmed_up_for_longer_than_the_cooldown_is_not_followed_by_one_too_many() -> None:
     """The hot ticks of its warm-up are over once it counts."""
     it, node = warming(settings=ScalingSettings(launch_timeout_s=900.0))
     for _ in range(14):

@@ -1,4 +1,4 @@
-"""Of a fleet of which nobody is heard nothing is concluded; an empty pool is only new (invariant 4)."""
+"""Nothing is concluded of a fleet of which no SFU is heard; an empty pool is only new (invariant 4)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tests.fakes.scaling_rig import Rig
 from tests.fakes.scaling_worlds import HOT, QUIET, WARM, rig
 
 
-def test_of_a_fleet_of_which_nobody_is_heard_nothing_is_concluded() -> None:
+def test_nothing_is_concluded_of_a_fleet_of_which_no_sfu_is_heard() -> None:
     """All routers are away, or Redis has lost what they wrote: players go on, and no new node would be heard either."""
     it = rig(load=HOT, nodes=5)
     it.ticks(2)
@@ -40,7 +40,7 @@ def test_those_that_are_heard_again_later_than_others_are_not_lost() -> None:
     assert it.journal == []
 
 
-def test_a_launch_is_not_given_up_for_what_nobody_could_hear() -> None:
+def test_a_launch_is_not_given_up_for_what_no_router_could_hear() -> None:
     it = rig(load=HOT)
     it.pool.launches_warm = False
     it.until(ScaleAction.SCALE_OUT)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from control.core.autoscaler import NodeReport
+from control.core.autoscaler.samples import NodeReport
 from control.core.autoscaler.victim import choose_victim, mean_after
 from control.core.autoscaler.world import Member
 from control.core.pool import NodePhase, PoolNode
@@ -105,7 +105,7 @@ def test_what_a_draining_node_does_not_tell_is_not_nothing() -> None:
 
 
 def test_removals_side_by_side_leave_no_pool_that_is_hot_when_the_last_of_their_players_have_moved() -> None:
-    """Twelve nodes at 0.29 are six at 0.58: a seventh removal would be one too many, though nobody has moved yet."""
+    """Twelve nodes at 0.29 are six at 0.58: a seventh removal would be one too many, though no player has moved yet."""
     it = rig(load=0.29, nodes=12)
     ticks = it.ticks(300)
     assert len([each for each in ticks if each.action is ScaleAction.SCALE_IN]) == 6

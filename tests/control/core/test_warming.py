@@ -1,13 +1,14 @@
-"""A launched node on its way: no capacity before it is warmed up, and nobody's but the launch's until then (A5, A8)."""
+"""A launched node on its way: no capacity before it is warmed up, and until then only the launch's (A5, A8)."""
 
 from __future__ import annotations
 
 import msgspec
 import pytest
 
-from control.core.autoscaler import Moment, confirm_launch, join
+from control.core.autoscaler.decide import confirm_launch
 from control.core.autoscaler.launches import MOST_NEWCOMERS, carry_on_launch
 from control.core.autoscaler.progress import TickProgress
+from control.core.autoscaler.world import Moment, join
 from control.core.scaling_settings import ScalingSettings
 from shared.scaling_records import Launching, Newcomer, ScaleAction, ScalingState
 from tests.fakes.scaling_worlds import HOT, WARM, rig, warming
@@ -47,7 +48,7 @@ def test_a_person_who_cordons_a_warming_node_takes_it_over() -> None:
 
 
 def test_a_launch_whose_record_vanished_is_not_ended_when_it_is_given_up() -> None:
-    """A router knew it, so somebody may have been sent there: unknown is not empty."""
+    """A router knew it, so players may have been sent there: unknown is not empty."""
     it, node = warming()
     it.tick()
     it.sfus[node].registered = False

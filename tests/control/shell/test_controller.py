@@ -12,7 +12,7 @@ from control.core.scaling_settings import ScalingSettings
 from control.shell.controller import Controller
 from shared.errors import StoreUnavailable
 from shared.scaling_records import ScalingRecord, ScalingState
-from shared.store import Store
+from shared.store.store import Store
 
 SETTINGS = ScalingSettings(tick_s=15.0, cooldown_s=300.0)
 
@@ -29,7 +29,7 @@ class Forgetful(Store):
 
 
 class NoNodes:
-    """A pool without nodes, which nobody can launch."""
+    """A pool that has no nodes and launches none."""
 
     name = "none"
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from control.core.autoscaler import Launch, LeaseCordon, TakeBack, Terminate
+from control.core.autoscaler.effects import Launch, LeaseCordon, TakeBack, Terminate
 from control.core.autoscaler.line import effect_line, tick_line
 from operators.core.scaling_view import leader_words, load_words, node_words, plan_words, record_figures, streak_words
 from shared.scaling_records import Launching, Removing, ScaleAction, ScalingFigures, ScalingRecord, ScalingState
-from shared.store import Leader
+from shared.store.answers import Leader
 from tests.fakes.scaling_rig import Rig
 
 FIGURES = ScalingFigures(
@@ -16,7 +16,7 @@ FIGURES = ScalingFigures(
 )  # fmt: skip
 
 
-def test_who_leads_is_said_and_that_nobody_does() -> None:
+def test_who_leads_is_said_and_that_no_controller_does() -> None:
     assert "ann" in leader_words(Leader("ann", 7, 4.0))
     assert "sluice control" in leader_words(None)
 

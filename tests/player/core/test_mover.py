@@ -153,7 +153,7 @@ def test_a_cordon_moves_a_player_at_its_desk_make_before_break(settled: Settled)
     player.does(m.PublicationFlows(link=player.target, publication="picture"))
     assert player.at == "b"
     assert {effect.sfu for effect in player.told(m.Announce)} == {"b"}  # type: ignore[union-attr]
-    assert player.told(m.LetGo) == [], "somebody still listens to the old copy"
+    assert player.told(m.LetGo) == [], "a subscriber still listens to the old copy"
     player.now += 1.0
     player.does(m.Watched(link=old, publication="sound", count=0))
     assert player.told(m.LetGo) == [m.LetGo(link=old)]

@@ -328,7 +328,7 @@ async def test_a_goodbye_to_publishing_that_was_lost_is_said_again() -> None:
     assert [type(message) for message in world.socket.said] == [m.Subscribe, m.StopPublishing]
 
 
-async def test_a_revival_offers_nothing_anew_so_that_nobody_loses_what_flows() -> None:
+async def test_a_revival_offers_nothing_again_so_that_no_subscriber_loses_what_flows() -> None:
     world = Link()
     await world.both()
     world.link.revive(8, 5, address="ws://a", token="new")

@@ -42,7 +42,7 @@ def participant() -> Participant:
 
 @pytest.mark.parametrize(("reason", "wanted"), [("lost", ("hers",)), ("ended", ())])
 async def test_what_an_sfu_brings_that_a_router_has_lost_is_wanted_on(reason: str, wanted: tuple[str, ...]) -> None:
-    """Chaos, seed 3, round 13: links cut for three seconds, and a player was deaf for good: nobody had to move, so the
+    """Chaos, seed 3, round 13: links cut for three seconds, and a player was deaf for good: none had to move, so the
     room had no news of where the others are."""
     me = participant()
     record = PublicationRecord(publication="hers", player="bob", kind="audio", sfu="a")

@@ -123,7 +123,7 @@ async def test_a_router_that_would_have_us_join_is_not_avoided_for_another_that_
 async def test_a_router_that_welcomes_us_and_closes_at_once_is_tried_ever_later(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """As in jitsi/jitsi-videobridge pull request 2415, where each opening began the back-off anew."""
+    """As in jitsi/jitsi-videobridge pull request 2415, where each opening began the back-off again."""
     attempts: list[int] = []
     monkeypatch.setattr(module, "full_jitter", lambda attempt, rng: attempts.append(attempt) or 0.001)
     async with routers(([welcome()], 1011)) as scripted:

@@ -145,7 +145,7 @@ async def test_while_the_media_lives_it_is_tried_until_the_sfu_is_there_again() 
         assert owner.heard[1:] == ["away: websocket-broke", "entered"]
 
 
-async def test_a_short_absence_is_told_to_nobody() -> None:
+async def test_a_short_absence_is_not_told() -> None:
     async with inside() as (sfu, owner):
         sfu.open[-1].transport.abort()
         await until(lambda: len(owner.heard) > 1)
@@ -234,7 +234,7 @@ async def test_a_first_entry_that_is_refused_is_the_end() -> None:
 
 
 async def test_an_sfu_that_lets_us_in_and_closes_at_once_is_tried_ever_later(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in jitsi/jitsi-videobridge pull request 2415, where each opening began the back-off anew."""
+    """As in jitsi/jitsi-videobridge pull request 2415, where each opening began the back-off again."""
     attempts: list[int] = []
     monkeypatch.setattr(module, "full_jitter", lambda attempt, rng: attempts.append(attempt) or 0.001)
     async with inside() as (sfu, owner):
@@ -246,7 +246,7 @@ async def test_an_sfu_that_lets_us_in_and_closes_at_once_is_tried_ever_later(mon
         monkeypatch.setattr(module, "STEADY_S", 0.0)
         await sfu.open[-1].close(CloseCode.TOO_FAST)
         await until(lambda: len(owner.heard) == 6)
-        assert attempts[-1] == 0, "one that has lasted begins anew"
+        assert attempts[-1] == 0, "one that has lasted begins at the start"
 
 
 @pytest.mark.parametrize("code", [1000, 1001, 1006, 1011, CloseCode.SLOW_READER, CloseCode.IDLE])

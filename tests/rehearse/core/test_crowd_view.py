@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rehearse.core.crowd_view import CrowdView
-from rehearse.core.rehearsal import Ending
+from rehearse.core.ending import Ending
 
 
 def joined(*bots: str, room: str = "r", sfu: str = "a") -> CrowdView:
@@ -83,7 +83,7 @@ def test_unfamiliar_words_change_nothing() -> None:
     assert view.bots == {}
 
 
-def test_who_has_left_is_missed_by_nobody_and_says_no_more() -> None:
+def test_a_bot_that_has_left_is_not_missed_and_says_no_more() -> None:
     view = joined("x", "y", "z")
     view.handle({"event": "left", "t": 3.0, "bot": "z", "room": "r", "publications": ["audio-z", "video-z"]})
     view.handle({"event": "evicted", "t": 3.1, "bot": "z", "sfu": "a"})

@@ -7,18 +7,9 @@ import pytest
 from rich.console import Console
 
 from cli.report import report_table
-from rehearse.core.rehearsal import (
-    Ending,
-    Failure,
-    LongestGaps,
-    RehearsalKind,
-    RehearsalReport,
-    Scale,
-    advice,
-    counted,
-    summarize,
-    verdict,
-)
+from rehearse.core.ending import Ending, Failure
+from rehearse.core.gaps import LongestGaps
+from rehearse.core.rehearsal import RehearsalKind, RehearsalReport, Scale, advice, counted, summarize, verdict
 from shared.records import DrainReport
 
 GOOD = LongestGaps(audio_ms=40.0, video_ms=66.7)
@@ -171,3 +162,16 @@ def test_an_sfu_that_never_ended_has_no_time_to_exit() -> None:
     report = summarize(RehearsalKind.DRAIN, [made], gaps=GOOD, failures=[], scale=SCALE)
     assert report.cordon_to_exit_s is None
     assert not report.passed
+
+
+def test_a_player_that_a_roll_moved_three_times_and_a_roll_that_paused_are_told() -> None:
+    def told(moves: int, *troubles: str) -> list[str]:
+        report = summarize(
+            RehearsalKind.ROLL, [ending("a")], gaps=GOOD, failures=[], scale=SCALE, moves=moves, roll=troubles
+        )
+        assert report.moves_per_player_max == moves
+        return report.cut
+
+    assert told(2) == []
+    assert told(3) == ["a player moved 3 times; bound 2"]
+    assert told(1, "the roll paused: x") == ["the roll paused: x"]

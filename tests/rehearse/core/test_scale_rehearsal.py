@@ -14,10 +14,11 @@ from bench.plot import check_plot
 from cli.output import out
 from cli.scale_plot import plot_scale
 from cli.scale_report import scale_report
-from control.core.autoscaler import Launch, LeaseCordon, Terminate, TickDecision
+from control.core.autoscaler.effects import Launch, LeaseCordon, Terminate, TickDecision
 from control.core.autoscaler.line import effect_line, tick_line
 from rehearse.core.crowd_view import BotMoved
-from rehearse.core.rehearsal import Failure, LongestGaps
+from rehearse.core.ending import Failure
+from rehearse.core.gaps import LongestGaps
 from rehearse.core.scale.log import LogLine, merged, read_log
 from rehearse.core.scale.pattern import first_missing, placed_on_cordoned, scale_in, scale_out
 from rehearse.core.scale.plan import PAIR, STREAM_CEILING, TRIO, ScalePlan
@@ -206,7 +207,7 @@ def test_what_is_missing_is_named_with_what_it_should_follow() -> None:
     assert missing(lines) == "'capacity' is not in the log after 'first packet'"
 
 
-def test_a_streak_that_began_anew_counts_from_its_new_beginning() -> None:
+def test_a_streak_that_began_again_counts_from_its_new_beginning() -> None:
     lines = story()
     cut = next(index for index, line in enumerate(lines) if "quiet=7/20" in line[1])
     lines[cut:cut] = [("control", tick(quiet_ticks=0)), *(("control", tick(quiet_ticks=n)) for n in range(1, 7))]
@@ -276,7 +277,7 @@ def busy(**figures: object) -> SfuState:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda it: replace(it, stuck="nobody moved within 90 s"), "nobody moved"),
+        (lambda it: replace(it, stuck="no player moved within 90 s"), "no player moved"),
         (lambda it: replace(it, failures=[Failure("bot-1", NEW, "timeout")]), "bot-1 to sfu-new: timeout"),
         (lambda it: replace(it, evicted=["bot-3"]), "bot-3 lost its media"),
         (lambda it: replace(it, left_on_victim=frozenset({"bot-2"}), moves=it.moves[:1]), "bot-2 never moved off"),
@@ -329,7 +330,7 @@ def test_people_are_told_the_story_and_the_first_broken_promise(capsys: pytest.C
     assert "not kept stuck here" in capsys.readouterr().out
 
 
-def test_the_picture_marks_what_happened_and_shows_the_cpu_beside_the_streams() -> None:
+def test_the_picture_marks_what_happened_and_shows_cpu_and_streams_together() -> None:
     figure = plot_scale(judged(seen()))
     words = {text.get_text() for axes in figure.axes for text in axes.texts}
     assert {"launch", "first packet", "capacity", "first room", "cordon", "move", "end"} <= words

@@ -6,8 +6,9 @@ import random
 from collections.abc import Iterable
 from dataclasses import replace
 
-from router.core.selector import NodeSelector, Preference, Standing
-from router.core.selector.ladder import FAILING, LIMIT_UNKNOWN, OVER_LIMIT
+from router.core.selector.decision import Standing
+from router.core.selector.ladder import FAILING, LIMIT_UNKNOWN, OVER_LIMIT, Preference
+from router.core.selector.node_selector import NodeSelector
 
 
 def plain_order(

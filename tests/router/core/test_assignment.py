@@ -9,7 +9,7 @@ import pytest
 from router.core.assignment import Assigner, PlacementReason
 from router.core.directory import Directory
 from router.core.plan import Ask, PlacementPlan
-from router.core.selector import NodeSelector
+from router.core.selector.node_selector import NodeSelector
 from shared.placing import Counts, InFlightThere, PlacedRoom
 from shared.records import RoomPlacement, SfuState
 

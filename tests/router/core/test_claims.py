@@ -10,7 +10,7 @@ from router.core.assignment import Assigner
 from router.core.claims import AHEAD, AHEAD_PER_S, MAX_A_ROOM, MAX_ROOMS, Claims
 from router.core.directory import LOST_AFTER_S, Directory
 from router.core.plan import Ask
-from router.core.selector import NodeSelector
+from router.core.selector.node_selector import NodeSelector
 from shared.placing import PlacedRoom
 from shared.records import RoomPlacement, SfuState, SfuStatus
 

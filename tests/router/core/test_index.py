@@ -10,8 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from router.core.selector import NO_PREFERENCE, NodeSelector, Preference, SelectorKind, SortBy, Standing
+from router.core.selector.decision import Standing
 from router.core.selector.index import MAX_VIEWS, Index, shuffled
+from router.core.selector.ladder import NO_PREFERENCE, Preference
+from router.core.selector.node_selector import NodeSelector, SelectorKind, SortBy
 from shared.records import LoadParts, SfuState
 from tests.budget import examples
 from tests.router.core.plain_order import plain_order

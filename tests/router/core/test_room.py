@@ -104,7 +104,7 @@ def test_an_older_reading_is_ignored(it: World) -> None:
     assert list(it.room.players) == ["p"]
     it.rooms.keep_absent(until=1.0)
     it.reads(remote("q"), version=8)
-    assert sorted(it.room.players) == ["p", "q"], "unless Redis may have begun anew, on a host whose clock is behind"
+    assert sorted(it.room.players) == ["p", "q"], "unless Redis may have lost its data, on a host whose clock is behind"
 
 
 def test_an_older_generation_never_replaces_a_newer_one(it: World) -> None:
@@ -119,7 +119,7 @@ def test_a_newer_session_of_the_identity_elsewhere_replaces_the_one_here(it: Wor
     assert it.reads(remote("new", identity="ann", epoch=6)).replaced == [me]
 
 
-def test_an_older_session_of_the_identity_elsewhere_replaces_nobody(it: World) -> None:
+def test_an_older_session_of_the_identity_elsewhere_replaces_none(it: World) -> None:
     it.sits("new", identity="ann", epoch=6)
     assert it.reads(remote("old", identity="ann", epoch=5)).replaced == []
 
@@ -151,7 +151,7 @@ def test_what_redis_lacks_of_ours_is_to_be_put_back(it: World) -> None:
     assert (merged.missing_players, merged.missing_publications) == (["me"], ["t"])
 
 
-def test_whoever_is_not_listed_has_left_unless_redis_may_have_lost_it(it: World) -> None:
+def test_a_player_that_is_not_listed_has_left_unless_redis_may_have_lost_it(it: World) -> None:
     it.sits("me")
     it.reads(remote("p"), remote("q"))
     it.rooms.keep_absent(until=20.0)

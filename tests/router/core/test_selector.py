@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
-from router.core.selector import NO_PREFERENCE, NodeSelector, SelectorKind, SortBy, Standing
+from router.core.selector.decision import Standing
 from router.core.selector.index import Index
+from router.core.selector.ladder import NO_PREFERENCE
+from router.core.selector.node_selector import NodeSelector, SelectorKind, SortBy
 from shared.records import LoadParts, SfuState
 
 Report = tuple[str, SfuState]

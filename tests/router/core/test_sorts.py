@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from router.core.selector import NodeSelector, SelectorKind, SortBy
 from router.core.selector.ladder import LIMIT_UNKNOWN, UNKNOWN
+from router.core.selector.node_selector import NodeSelector, SelectorKind, SortBy
 from router.core.selector.sorts import SORTS, Costs, clients_of, known
 from shared.placing import OTHER
 from shared.records import LoadParts, SfuState

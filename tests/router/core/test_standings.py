@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from router.core.directory import Directory
-from router.core.selector import NO_PREFERENCE, NodeSelector, Preference, SortBy
+from router.core.selector.ladder import NO_PREFERENCE, Preference
+from router.core.selector.node_selector import NodeSelector, SortBy
 from router.core.standings import TOO_FAST_S, WARM_UP_WAIT_S, Standings
 from shared.placing import IN_FLIGHT_LIFE_S, Counts
 from shared.records import LoadParts, SfuState

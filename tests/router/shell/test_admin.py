@@ -33,7 +33,7 @@ async def sfu(sfu: Sfu, store: FakeStore) -> Sfu:
 
 
 class Client:
-    """Somebody who sends commands."""
+    """An operator's HTTP client."""
 
     def __init__(self, session: aiohttp.ClientSession) -> None:
         self.session = session
@@ -86,14 +86,16 @@ async def test_drain_and_uncordon_are_passed_on_too(client: Client, sfu: Sfu) ->
         (issue(LinkClaims(sfu="s1"), secret=SECRET, now_at=time.time(), ttl_s=86_400), 403, "token-wrong-audience"),
     ],
 )
-async def test_nobody_else_may(client: Client, sfu: Sfu, store: FakeStore, token: str, status: int, error: str) -> None:
+async def test_only_operators_may(
+    client: Client, sfu: Sfu, store: FakeStore, token: str, status: int, error: str
+) -> None:
     got, answer = await client.say("drain", token=token)
     assert (got, answer["error"]) == (status, error)
     assert "sluice token" in answer["fix"]
     assert await store.read_commands(["s1"]) == []
 
 
-async def test_an_sfu_nobody_knows_is_not_commanded(client: Client, router: Router, store: FakeStore) -> None:
+async def test_an_unknown_sfu_is_not_commanded(client: Client, router: Router, store: FakeStore) -> None:
     status, answer = await client.say("cordon", "s9")
     assert (status, answer["error"]) == (404, "unknown-sfu")
     assert await store.read_commands(["s9"]) == []

@@ -29,7 +29,7 @@ def know(router: Router, sfu: str, **fields: Any) -> None:
 
 
 async def fleet(router: Router, http: aiohttp.ClientSession) -> dict[str, Any]:
-    """The answer, made anew."""
+    """An answer that is not the cached one."""
     later = router.state.mono() + 1.0
     router.state.mono = lambda: later
     async with http.get("/api/fleet") as answer:

@@ -46,7 +46,7 @@ def test_without_a_word_about_it_the_api_is_for_operators() -> None:
 
 
 @pytest.mark.parametrize("path", READ)
-async def test_nobody_reads_without_an_operators_token(http: aiohttp.ClientSession, path: str) -> None:
+async def test_no_client_reads_without_an_operators_token(http: aiohttp.ClientSession, path: str) -> None:
     player = issue(PlayerClaims(room="r", identity="i", admin=True), secret=SECRET, now_at=0.0, ttl_s=9e9)
     forged = issue(OperatorClaims(operator="o"), secret="x" * 32, now_at=0.0, ttl_s=9e9)
     for headers, status in (({}, 401), (bearer(player), 403), (bearer(forged), 401)):

@@ -10,7 +10,7 @@ import pytest
 from router.config import RouterConfig
 from router.core.plan import Ask
 from router.core.rooms import HostedRooms
-from router.core.selector import PlacementDecision
+from router.core.selector.decision import PlacementDecision
 from router.core.sessions import Session
 from router.shell.history import History
 from router.shell.state import RouterState

@@ -47,7 +47,7 @@ FIRST_FRAMES = {
     "long room": (encode(player.Join(token=_token(room="x" * 129))), 4003),
     "rubbish for a token": (encode(player.Join(token="a.b.c")), 4003),
     "resume with a join token": (encode(player.Resume(resume_token=_token())), 4003),
-    "resume of nobody": (
+    "resume of no session": (
         encode(player.Resume(resume_token=issue(_RESUME, secret=SECRET, now_at=NOW, ttl_s=A_RUN_S))),
         4009,
     ),
@@ -64,7 +64,7 @@ async def test_a_bad_first_frame_is_closed_with_a_typed_code(router: Router, cas
     assert router.state.rooms.sessions == 0
 
 
-async def test_whoever_says_nothing_is_closed(router: Router, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_websocket_that_says_nothing_is_closed(router: Router, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(players_module, "FIRST_MESSAGE_WITHIN_S", 0.05)
     peer = await Player.open(router.state.announced_ws)
     assert await peer.ends() == 4010
@@ -84,7 +84,7 @@ async def test_a_second_join_on_one_websocket_is_refused(router: Router, sfu: Sf
     assert await peer.ends() == 4004
 
 
-async def test_whoever_is_too_fast_is_closed_and_others_are_not(router: Router, sfu: Sfu) -> None:
+async def test_a_player_that_is_too_fast_is_closed_and_others_are_not(router: Router, sfu: Sfu) -> None:
     calm = await Player.join(router.state.announced_ws, "room", "calm")
     hasty = await Player.join(router.state.announced_ws, "room", "hasty")
     for n in range(200):
@@ -104,7 +104,7 @@ async def test_pings_at_websocket_level_count_against_the_limit_too(router: Rout
 
 
 @pytest.mark.process
-async def test_a_slow_reader_is_closed_and_nobody_else_notices(router: Router, sfu: Sfu) -> None:
+async def test_a_slow_reader_is_closed_and_no_other_notices(router: Router, sfu: Sfu) -> None:
     ws, room = router.state.announced_ws, f"room-{secrets.token_hex(3)}"
     talkers = [await Player.join(ws, room, f"talker-{n}") for n in range(12)]
     small = socket.create_connection(("127.0.0.1", int(ws.rsplit(":", 1)[1])))
@@ -137,7 +137,7 @@ async def test_a_full_router_says_503_and_unknown_paths_404(router: Router, sfu:
     with pytest.raises(InvalidStatus) as refused:
         await connect(f"{ws}/elsewhere")
     assert refused.value.response.status_code == 404
-    crowd = [await Player.open(ws) for _ in range(router.state.config.max_players)]
+    crowd = [await Player.join(ws, "room", f"p{n}") for n in range(router.state.config.max_players)]
     with pytest.raises(InvalidStatus) as refused:
         await connect(f"{ws}/player")
     assert refused.value.response.status_code == 503
@@ -151,7 +151,7 @@ REQUESTS: dict[str, tuple[dict[str, Any], str]] = {
     "an unknown kind": (TRACK | {"kind": "smell"}, "bad-message"),
     "generation 0": (TRACK | {"generation": 0}, "bad-message"),
     "a long source": (TRACK | {"source": "x" * 65}, "bad-message"),
-    "an SFU nobody knows": (TRACK | {"sfu": "s9"}, "unknown-sfu"),
+    "an SFU that no router knows": (TRACK | {"sfu": "s9"}, "unknown-sfu"),
     "an end of nothing": ({"type": "unpublish", "publication": "x"}, "not-in-room"),
     "access to an SFU of other rooms": ({"type": "request-access", "sfu": "s2"}, "not-in-room"),
     "a decision on another SFU": ({"type": "decided", "sfu": "s2", "move": True}, "not-in-room"),

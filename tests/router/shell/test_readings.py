@@ -85,7 +85,7 @@ async def test_a_failure_is_shared_by_those_who_wait_and_forgotten(source: Sourc
     assert await source.readings.of("a") == "a at 100.0"
 
 
-async def test_whoever_gives_up_leaves_the_reading_to_the_others(source: Source) -> None:
+async def test_a_caller_that_gives_up_leaves_the_reading_to_the_others(source: Source) -> None:
     impatient, patient = (asyncio.create_task(source.readings.of("a")) for _ in range(2))
     await settled()
     impatient.cancel()

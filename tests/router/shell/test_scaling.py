@@ -9,7 +9,7 @@ import pytest
 
 from router.shell.router import Router
 from shared.scaling_records import Launching, ScalingFigures, ScalingRecord, ScalingState
-from shared.store import Leader, Scaling
+from shared.store.answers import Leader, Scaling
 from tests.fakes.store import FakeStore
 
 

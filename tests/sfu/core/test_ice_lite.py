@@ -156,7 +156,7 @@ def test_forgotten_peer_is_not_answered_and_not_missed(ice: IceLite, credentials
     assert ice.silent(now=1000.0) == []
 
 
-def test_silence_while_we_did_not_listen_ends_nobodys_consent() -> None:
+def test_silence_while_we_did_not_listen_ends_no_consent() -> None:
     ice = IceLite()
     ice.register(1, new_credentials(), now=0.0)
     ice.grant(10.0)

@@ -65,7 +65,7 @@ def test_counts_are_told_when_they_change() -> None:
     assert room.getting("mic", "bob", False) == 1
     assert room.getting("mic", "carol", False) == 0
     assert room.getting("mic", "carol", False) is None
-    assert room.gets == {}, "nothing is kept of what nobody gets"
+    assert room.gets == {}, "nothing is kept of what no consumer gets"
 
 
 def test_a_room_without_players_can_be_forgotten() -> None:

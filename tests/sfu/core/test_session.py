@@ -22,7 +22,7 @@ def test_while_its_media_goes_on_it_has_longer_but_not_for_ever() -> None:
     life = SessionLife(websocket_lost_at=100.0)
     assert life.over(now=110.0, media_heard_at=108.0) == ""
     assert life.over(now=110.0, media_heard_at=105.0) == "silent"
-    assert life.over(now=3699.0, media_heard_at=3698.0) == "", "whoever has working media keeps it"
+    assert life.over(now=3699.0, media_heard_at=3698.0) == "", "a player that has working media keeps it"
     assert life.over(now=3700.0, media_heard_at=3700.0) == "websocket"
 
 

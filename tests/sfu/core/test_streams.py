@@ -1,4 +1,4 @@
-"""Which TCP connections are let in: strangers are few and soon gone, players are bounded each by itself."""
+"""Which TCP connections are let in: strangers are few and soon gone, each player is bounded alone."""
 
 from __future__ import annotations
 

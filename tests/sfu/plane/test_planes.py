@@ -585,7 +585,7 @@ def test_unknown_ssrc_is_dropped_and_counted(rig: Rig) -> None:
     assert rig.drops("unknown-ssrc") == 1
 
 
-def test_forged_and_foreign_datagrams_harm_nobody(rig: Rig) -> None:
+def test_forged_and_foreign_datagrams_do_no_harm(rig: Rig) -> None:
     rig.consume(1, 2, 1)
     frame(rig, 0, key=True)
     rig.datagram(1, b"\x80\x60" + bytes(1200))

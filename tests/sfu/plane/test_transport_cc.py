@@ -127,7 +127,7 @@ def test_jumps_and_repeats_stay_within_bounds(rig: Rig) -> None:
     assert rig.plane.snapshot().peers[0].feedbacks_sent == len(told(rig))
 
 
-def test_a_new_association_numbers_anew(rig: Rig) -> None:
+def test_a_new_association_numbers_from_the_start(rig: Rig) -> None:
     for number in range(5):
         audio(rig, number, transport=30_000 + number)
     rig.run_until(100.5)

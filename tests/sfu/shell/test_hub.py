@@ -506,7 +506,7 @@ async def test_a_lost_publish_connection_ends_its_publications_and_not_the_sessi
     assert world.parts.producers
 
 
-async def test_a_lost_subscribe_connection_is_opened_anew_by_the_next_wish(world: World) -> None:
+async def test_a_lost_subscribe_connection_is_opened_again_by_the_next_wish(world: World) -> None:
     alice, _ = world.enter("alice")
     bob, to_bob = world.enter("bob")
     world.publish(alice, MIC)

@@ -304,7 +304,7 @@ async def test_bad_integrity_and_unknown_ufrag_are_not_answered(sfu: Sfu) -> Non
     assert client.stun_answers == 1
 
 
-async def test_strange_datagrams_harm_nobody(sfu: Sfu) -> None:
+async def test_strange_datagrams_do_no_harm(sfu: Sfu) -> None:
     publisher, source = await sfu.connect()
     viewer, side = await sfu.connect()
     sfu.publish(source)
@@ -473,6 +473,32 @@ async def test_a_new_connection_with_the_same_certificate_shakes_hands_again(pla
         assert (source.ended, side.ended) == ([], [])
         await moved[1].dtls.close()
         await until(lambda: side.ended == [(PeerEnd.CLOSED_BY_PEER, "")])
+
+
+@pytest.mark.parametrize("plane", PlaneKind)
+async def test_an_answer_that_names_another_certificate_lets_its_connection_take_over(plane: PlaneKind) -> None:
+    """A page whose connection has died answers our next offer with another one, which has a certificate of its own."""
+    async with running(Sfu(plane=plane)) as sfu:
+        publisher, source = await sfu.connect()
+        viewer, side = await sfu.connect()
+        sfu.publish(source)
+        sfu.subscribe(side, 1)
+        publisher.send_rtp(packet(0))
+        await until(lambda: len(viewer.received) == 1)
+        new = await begin_again(sfu, viewer, with_its_certificate=False)
+        side.transport.start([new.fingerprint], "active")
+        publisher.send_rtp(packet(1))
+        await until(lambda: len(viewer.received) == 2)
+        credentials = side.transport.credentials
+        await asyncio.wait_for(new.connect(credentials.ufrag, credentials.pwd, side.transport.fingerprint), 5)
+        number = itertools.count(2)
+
+        def arrives() -> bool:
+            publisher.send_rtp(packet(next(number)))
+            return len(new.received) > 3
+
+        await until(arrives, within_s=5.0)
+        assert side.ended == []
 
 
 async def test_a_handshake_begun_again_by_another_changes_nothing(sfu: Sfu) -> None:

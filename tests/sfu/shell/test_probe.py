@@ -150,7 +150,7 @@ async def test_silence_is_no_answer(rig: Rig, monkeypatch: pytest.MonkeyPatch) -
 
 
 async def test_another_ones_answer_is_none(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The port map leads to somebody else who answers checks, with a password of their own."""
+    """The port map leads to another program that answers checks with a password of its own."""
     monkeypatch.setattr(probe_end, "ANSWER_WITHIN_S", 0.3)
 
     class Other(asyncio.DatagramProtocol):

@@ -1,4 +1,4 @@
-"""Router links: a router that hangs holds up nobody, and one that is gone is replaced."""
+"""Router links: a router that hangs holds up no other, and one that is gone is replaced."""
 
 from __future__ import annotations
 
@@ -104,5 +104,5 @@ async def test_the_goodbye_waits_for_registered_but_not_for_ever() -> None:
         assert await links.say_goodbye(goodbye, within_s=within_s) is answered
         await links.stop()
         await router.stop()
-    assert await links_to("ws://127.0.0.1:9").say_goodbye(goodbye, within_s=1.0), "nobody to wait for"
+    assert await links_to("ws://127.0.0.1:9").say_goodbye(goodbye, within_s=1.0), "no link to wait for"
     await asyncio.sleep(0)

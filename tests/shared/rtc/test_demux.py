@@ -30,7 +30,7 @@ def test_first_byte_decides(first: int, expected: Traffic) -> None:
 
 
 @pytest.mark.parametrize("size", [0, 1, 11, MAX_DATAGRAM + 1, 65_507])
-def test_sizes_nobody_has_reason_to_send_are_nothing(size: int) -> None:
+def test_sizes_that_no_peer_has_reason_to_send_are_nothing(size: int) -> None:
     assert classify(b"\x80" * size) is Traffic.OTHER
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import random
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -32,7 +31,6 @@ class World:
             DockerPoolSettings(**({"image": "sluice:1", "docker": self.docker.url, "timeout_s": 5.0} | settings)),
             fleet="f",
             environ={"SLUICE_SECRET": "s" * 32, "SLUICE_ROUTERS": "ws://r:7000", "HOME": "/root"},
-            rng=random.Random(1),
         )
         self.pools.append(pool)
         return pool
@@ -99,7 +97,7 @@ async def test_on_the_hosts_network_no_port_is_mapped_and_none_is_shared(world: 
     assert {labels[n][f"io.sluice.{kind}"] for n in (0, 1) for kind in ("port", "http_port")} == ports
 
 
-async def test_on_the_hosts_network_a_nodes_http_port_is_nobody_elses(world: World) -> None:
+async def test_on_the_hosts_network_a_nodes_http_port_is_its_own(world: World) -> None:
     """Four ports are room for two nodes, and for no third one."""
     pool = world.pool(network="host", ports="20000-20003")
     for request in ("a", "b"):
@@ -151,7 +149,7 @@ async def test_two_controllers_that_ask_at_once_make_one(world: World) -> None:
     assert len(world.docker.containers) == 1
 
 
-async def test_a_port_that_somebody_else_has_is_not_insisted_on(world: World) -> None:
+async def test_a_port_that_another_program_has_is_not_insisted_on(world: World) -> None:
     pool = world.pool(ports="20000-20003")
     world.docker.taken_ports = {"20000", "20001"}
     nodes = set()

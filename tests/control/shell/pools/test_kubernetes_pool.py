@@ -166,7 +166,7 @@ async def test_too_many_requests_say_when_to_come_back(world: World) -> None:
     assert world.replicas == 5
 
 
-async def test_a_listing_that_expires_is_begun_anew_once(world: World) -> None:
+async def test_a_listing_that_expires_is_begun_again_once(world: World) -> None:
     def gone() -> web.Response:
         return status(410, "Expired", "The provided continue parameter is too old")
 
@@ -194,7 +194,7 @@ async def test_an_api_that_is_gone_is_unreachable(world: World) -> None:
     assert failed.value.kind is PoolTrouble.UNREACHABLE
 
 
-async def test_a_cluster_that_nobody_has_configured_is_no_empty_pool(world: World, tmp_path: Path) -> None:
+async def test_a_cluster_that_is_not_configured_is_no_empty_pool(world: World, tmp_path: Path) -> None:
     (tmp_path / "bad").write_text("apiVersion: v1\nkind: Config\n")
     for file in (tmp_path / "none", tmp_path / "bad"):
         with pytest.raises(PoolError) as failed:
@@ -288,12 +288,12 @@ async def test_a_launch_whose_answer_is_lost_is_found_done(world: World) -> None
     assert world.replicas == 6
 
 
-async def test_a_launch_that_somebody_is_quicker_than_counts_from_their_number(world: World) -> None:
-    def somebody_scales() -> None:
+async def test_a_launch_that_an_operator_is_quicker_than_counts_from_their_number(world: World) -> None:
+    def operator_scales() -> None:
         world.kube.deployment["spec"]["replicas"] = 8
         world.kube.deployment["metadata"]["resourceVersion"] = world.kube.next_version()
 
-    world.kube.before["PATCH deployment"] = somebody_scales
+    world.kube.before["PATCH deployment"] = operator_scales
     await world.pool().launch("a")
     assert world.replicas == 9
 
@@ -411,7 +411,7 @@ async def test_a_victim_that_was_taken_back_costs_a_replica_when_it_is_one_again
     first, *_, victim = sorted(world.kube.pods)
     world.kube.before["PATCH deployment"] = lambda: world.kube.run(world.kube.pods[first], ready=False)
     await pool.terminate(victim)
-    world.kube.settle()  # another went; somebody uncordons the victim, and it works on
+    world.kube.settle()  # another went; an operator uncordons the victim, and it works on
     await pool.prefer_victim(victim)
     await pool.terminate(victim)
     world.kube.settle()
@@ -459,7 +459,7 @@ async def test_a_pod_that_is_no_replica_any_more_is_deleted_and_costs_none(world
 
 
 @pytest.mark.parametrize("reason", ["CrashLoopBackOff", "ImagePullBackOff", "ErrImagePull"])
-async def test_what_keeps_all_pods_down_and_heals_by_itself_costs_no_replica(world: World, reason: str) -> None:
+async def test_what_keeps_all_pods_down_and_heals_later_costs_no_replica(world: World, reason: str) -> None:
     """A Secret that was put wrong, a registry that is away: the sweep of failed nodes takes none of them."""
     pool = world.pool()
     for pod in world.kube.pods.values():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import random
 import signal
 import socket
 import subprocess
@@ -45,7 +44,6 @@ class World:
             fleet="f",
             environ={**os.environ, "SLUICE_SECRET": "s" * 32, "SLUICE_REDIS": "redis://x"},
             command=(sys.executable, "-c", program),
-            rng=random.Random(1),
         )
 
     @property
@@ -145,7 +143,7 @@ async def test_what_hangs_past_the_grace_is_killed_as_every_platform_does(
     await forgotten(pool)
 
 
-async def test_a_process_that_ends_by_itself_stays_listed_as_failed_with_its_last_words(world: World) -> None:
+async def test_a_process_that_ends_unasked_stays_listed_as_failed_with_its_last_words(world: World) -> None:
     pool = world.pool(BROKEN)
     node = (await pool.launch("a")).node
     await until(lambda: not world.processes)
@@ -196,7 +194,7 @@ async def test_a_process_killed_from_outside_is_failed_and_a_later_one_of_its_id
     assert (listed.phase, "status -9" in listed.detail) == (NodePhase.FAILED, True)
 
 
-async def test_a_process_that_nobody_could_write_down_is_found_by_its_mark(world: World) -> None:
+async def test_a_process_that_could_not_be_written_down_is_found_by_its_mark(world: World) -> None:
     """The controller died between the start and the second write of the file."""
     pool = world.pool()
     node = (await pool.launch("a")).node

@@ -108,7 +108,7 @@ def test_media_is_given_up_only_by_those_whom_an_event_touches() -> None:
 
 
 @pytest.mark.parametrize("word", ["evicted", "joined"])
-def test_after_a_stall_of_everything_nobody_rejoins(word: str) -> None:
+def test_after_a_stall_of_everything_no_player_rejoins(word: str) -> None:
     round_ = seen(happened(ChaosKind.STALL_ALL, "*", "ann", lasts_s=10.0))
     round_.words = [BotWord(111.0, "ann", word)]
     assert broken(round_) == ["what was only late is not dead"]
@@ -123,7 +123,7 @@ def test_not_to_recover_is_a_violation() -> None:
 
 
 @pytest.mark.parametrize("kind", [ChaosKind.CORDON, ChaosKind.DRAIN_SFU])
-def test_nobody_comes_to_a_cordoned_sfu_once_the_routers_know(kind: ChaosKind) -> None:
+def test_no_player_comes_to_a_cordoned_sfu_once_the_routers_know(kind: ChaosKind) -> None:
     round_ = seen(happened(kind, "sfu-1"))
     round_.words = [
         BotWord(100.0 + CORDON_HEARD_S - 0.1, "ann", "switched", "sfu-1"),
@@ -179,7 +179,7 @@ def test_programs_that_end_and_tracebacks_and_sfus_that_stay_away_are_violations
     ]
 
 
-def test_whoever_shares_a_room_with_a_player_on_the_sfu_is_touched() -> None:
+def test_a_player_that_shares_a_room_with_one_on_the_sfu_is_touched() -> None:
     samples = [
         sample("ann", at=1.0, room="r"),
         sample("bob", at=1.0, room="r", sfu="sfu-2"),

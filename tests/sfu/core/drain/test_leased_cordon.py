@@ -88,7 +88,7 @@ def test_renewed_it_holds_for_as_long_as_the_drain_goes_on() -> None:
     drain = leased("a")
     for n in range(1, 20):
         run_to(drain, NOW + n * 3000)
-        assert drain.handle(order(f"r{n}"), now=NOW + n * 3000) == [], "nobody is told: nothing changed"
+        assert drain.handle(order(f"r{n}"), now=NOW + n * 3000) == [], "no router is told: nothing changed"
     seen = facts(drain, NOW + 57_000)
     assert (seen.lease_left_s, seen.drain_max_s, seen.elapsed_s, seen.command) == (3600.0, 600.0, 57_000.0, "c1")
 
@@ -111,7 +111,7 @@ def test_at_its_deadline_players_are_asked_at_the_pace_of_a_drain_for_as_long_as
     assert drain.state is DrainState.CORDONED, "asked, not cut"
 
 
-def test_without_a_deadline_nobody_is_asked() -> None:
+def test_without_a_deadline_no_player_is_asked() -> None:
     drain = machine("a")
     drain.handle(order("c1", lease=Lease(lease_s=3600.0)), now=NOW)
     assert run_to(drain, NOW + 3599) == []

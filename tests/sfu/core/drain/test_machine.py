@@ -56,7 +56,7 @@ def run_to(drain: DrainMachine, until: float) -> list[tuple[float, Effect]]:
     return done
 
 
-def test_sigterm_cordons_and_cuts_nobody() -> None:
+def test_sigterm_cordons_and_cuts_no_player() -> None:
     drain = machine("a")
     assert drain.handle(SigtermReceived(), now=NOW) == [AnnounceCordoned()]
     assert drain.status is SfuStatus.CORDONED

@@ -78,7 +78,7 @@ def test_a_process_over_its_cores_is_full_and_still_told_apart() -> None:
     ],
 )
 def test_a_counter_that_falls_gives_no_rate_for_that_sample(counter: str, unknown: set[str]) -> None:
-    """It was set back; zero would be a figure that nobody has measured."""
+    """It was set back; zero would be a figure that was never measured."""
     meter = LoadMeter(cores=1)
     meter.sample(FIRST)
     meter.sample(replace(FIRST, at=11.0, **{counter: 0}))  # type: ignore[arg-type]

@@ -58,7 +58,7 @@ def test_repeats_are_ignored() -> None:
     assert arrivals.take() == []
 
 
-def test_a_number_far_ahead_begins_anew_and_one_far_behind_is_ignored() -> None:
+def test_a_number_far_ahead_begins_again_and_one_far_behind_is_ignored() -> None:
     arrivals = Arrivals()
     note(arrivals, 100, 101)
     assert note(arrivals, 101 + WINDOW) == [True]

@@ -34,7 +34,7 @@ def test_a_key_frame_answers_all_but_not_the_throttle() -> None:
     assert requests.due(now=10.5)
 
 
-def test_request_that_nobody_repeats_lapses() -> None:
+def test_request_that_is_not_repeated_lapses() -> None:
     requests = KeyframeRequests(interval_s=0.5)
     requests.request(now=10.0)
     assert not requests.due(now=10.0 + LAPSE_S + 0.01)

@@ -22,7 +22,7 @@ def test_late_packet_finds_the_span_it_belonged_to() -> None:
     assert spans.for_late("b", 12) is None
 
 
-def test_late_packet_of_a_pause_takes_nobodys_number() -> None:
+def test_late_packet_of_a_pause_takes_no_other_packets_number() -> None:
     spans: SpanMap[str] = SpanMap()
     spans.begin("a", 10, 110, Shifts(100, 0, 0, 0))
     # After 10..14 a pause until 20, which goes on with the next number.

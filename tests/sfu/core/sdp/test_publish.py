@@ -219,7 +219,7 @@ def test_what_is_missing_is_named(
         answer(description, *tracks)
 
 
-def test_a_line_without_a_codec_of_ours_is_rejected_when_nobody_needs_it() -> None:
+def test_a_line_without_a_codec_of_ours_is_rejected_when_no_track_needs_it() -> None:
     g722 = section("audio", "0", Codec(pt=9, name="G722", clock=8000))
     result = answer(offer(g722, section("video", "1", vp8())), V)
     assert result.answer.media[0].rejected
