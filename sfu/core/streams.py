@@ -25,6 +25,9 @@ MAX_STRANGERS_OF_ADDRESS = 32
 MAX_OF_PEER = MAX_ADDRESSES
 """Connections of one peer: the plane knows no more of its addresses."""
 
+MAX_STRANGER_BYTES = 2 * 1500
+"""What a stranger may send before its first check is whole: twice the longest datagram."""
+
 MAX_STREAMS = 4096
 """In all; each is a file."""
 

@@ -64,7 +64,7 @@ def _media() -> Collector:
     plane = create_autospec(SocketPlane, instance=True, gso=True)
     plane.snapshot.return_value = snapshot
     plane.sending.return_value = (0, 0, 0, [])
-    port: Any = SimpleNamespace(plane=plane, drops={}, ends=Counter(closed=1))
+    port: Any = SimpleNamespace(plane=plane, drops={}, ends=Counter(closed=1), streams=None)
     return MediaCollector(port)
 
 
