@@ -174,7 +174,11 @@ class Room:
     def _merge_player(self, player: str, record: PlayerRecord, *, router: str, merged: Merged) -> None:
         session = self.sessions.get(player)
         if session is not None:
-            if record.router != router and record.epoch >= session.claims.epoch:
+            if record.router == router:
+                session.taken_over_blind = False
+            elif session.taken_over_blind and session.wire is not None:
+                return  # written before the player came to us; our own word is on its way
+            elif record.epoch >= session.claims.epoch:
                 merged.moved.append(session)
                 self.put_player(record)
             return

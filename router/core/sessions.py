@@ -30,6 +30,7 @@ class Session:
         "provisional",
         "room",
         "run_tried",
+        "taken_over_blind",
         "tried",
         "trying",
         "wire",
@@ -57,6 +58,8 @@ class Session:
         """When that was, by our monotonic clock."""
         self.run_tried = 0
         """The incarnation that it was sent to: what fails on one run says nothing of the next."""
+        self.taken_over_blind = False
+        """Resumed here while Redis was away, which may still name the router before; until a reading names us."""
         self.provisional = provisional
         """Begun without Redis: its epoch is our guess until Redis has confirmed it."""
 

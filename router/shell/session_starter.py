@@ -153,7 +153,7 @@ class SessionStarter:
                 return None
             seen = await self._read(claims.room)
         except StoreUnavailable:
-            pass  # put back when Redis is
+            session.taken_over_blind = True  # put back when Redis is
         return await self._take_up(session, wire, message, record, seen)
 
     async def _take_up(

@@ -26,6 +26,7 @@ FOUND = (
     (3, 2, "the same, while Redis was paused"),
     (3, 13, "all links cut for three seconds: a player was deaf for good, others until they could follow"),
     (3, 16, "an SFU's media cut: a subscribe connection was never opened again"),
+    (12, 116, "a router killed while Redis was paused: players closed as replaced"),
     (11, 1, "an operator who gave up while Redis was away"),
 )
 """Mended; a round that still breaks something is an issue, and no test."""

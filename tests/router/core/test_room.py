@@ -22,6 +22,14 @@ def track(publication: str, player: str, generation: int = 1, sfu: str = "s1") -
     return PublicationRecord(publication=publication, player=player, kind="audio", generation=generation, sfu=sfu)
 
 
+class Silent:
+    """A websocket to which nothing is said."""
+
+    def put(self, frame: bytes) -> None: ...
+
+    def end(self, code: int, reason: str) -> None: ...
+
+
 class World:
     def __init__(self) -> None:
         self.rooms = HostedRooms(resume_window_s=25.0)
@@ -121,6 +129,19 @@ def test_a_session_resumed_on_another_router_is_let_go(it: World) -> None:
     assert it.reads(remote("me", epoch=5, router="b")).moved == [me]
     assert it.rooms.hand_over(me)
     assert it.rooms.sessions == 0
+
+
+def test_a_session_taken_over_while_redis_was_away_is_not_let_go_for_what_redis_still_says(it: World) -> None:
+    """Chaos, seed 12, round 116: its router was killed while Redis stood still, and it was closed for good."""
+    me = it.sits("me", epoch=5)
+    me.taken_over_blind, me.wire = True, Silent()
+    before = remote("me", epoch=5, router="b")
+    assert it.reads(before).moved == []
+    assert it.room.players["me"].router == "a"
+    assert it.reads(remote("me", epoch=5, router="a")).moved == []
+    assert it.reads(before).moved == [me], "once Redis has named us, another router is a newer one"
+    me.taken_over_blind, me.wire = True, None
+    assert it.reads(before).moved == [me], "a player that has left us may be there"
 
 
 def test_what_redis_lacks_of_ours_is_to_be_put_back(it: World) -> None:
