@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from router.core.rolling import FULL
-from router.core.selector import Preference
+from router.core.selector.ladder import Preference
 from tests.router.core.test_standings import World
 
 
