@@ -35,7 +35,10 @@ app.command("bench.choose:app", name="choose", help="Time to choose among many S
 
 @app.command(name="notify")
 def notify_(*, settings: NotifySettings = DEFAULT, json: AsJson = False) -> int:
-    """Time from an SFU's SIGTERM to the last of ten thousand idle players told, and a router's memory per player."""
+    """Time from an SFU's SIGTERM to the last of ten thousand idle players told, and a router's memory per player.
+
+    It ends an SFU, so it starts a fleet of its own; the one that `sluice up` runs here is left alone.
+    """
     report = uvloop.run(notify(settings, say=step))
     if json:
         print_json(report)

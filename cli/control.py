@@ -10,6 +10,8 @@ import uvloop
 from control.config import ControlConfig
 from control.shell.program import load_settings, open_pool, run_control
 from shared.errors import BadSetting, SluiceError
+from shared.host.files import raise_open_files
+from shared.host.secret_files import with_files_read
 from shared.logs import setup
 
 _DEFAULT = ControlConfig()
@@ -34,8 +36,10 @@ def control(config: ControlConfig = _DEFAULT, *, scaling: Path, dry_run: bool = 
     """
     log = setup("control", level=config.log_level)
     try:
+        config = with_files_read(config)
         settings = load_settings(scaling)
         pool = open_pool(settings, fleet=config.fleet, environ=os.environ)
+        raise_open_files()
         status = uvloop.run(run_control(config.check(), settings, pool, dry_run=dry_run))
     except (SluiceError, OSError) as error:
         log.error("[scale] %s", error)

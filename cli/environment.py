@@ -13,7 +13,7 @@ from shared.errors import BadSetting
 
 PREFIX = "SLUICE_"
 SECRET, SECRET_FILE = PREFIX + "SECRET", PREFIX + "SECRET_FILE"
-WHERE_FLAGS = frozenset({"--fleet", "--redis", "--secret"})
+WHERE_FLAGS = frozenset({"--fleet", "--redis", "--redis-file", "--secret", "--secret-file"})
 
 every_setting = Env(PREFIX, command=False)
 """For programs: everything."""
@@ -31,7 +31,7 @@ class WhereOnly(Env):
 
 def take_secret_file(environ: MutableMapping[str, str] = os.environ) -> None:
     """SLUICE_SECRET_FILE in place of SLUICE_SECRET, for secrets that a platform mounts. Raises `BadSetting`."""
-    path = environ.get(SECRET_FILE, "")
+    path = environ.pop(SECRET_FILE, "")  # read here, for the pools of a controller as well
     if not path or environ.get(SECRET):
         return
     try:

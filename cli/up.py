@@ -30,6 +30,7 @@ from operators.shell.operations import open_store, view
 from operators.shell.target import DEFAULT_FLEET, Target
 from shared.errors import BadSetting, StoreUnavailable
 from shared.host.child import Child
+from shared.host.files import raise_open_files
 from shared.host.ports import check_host, check_port
 from shared.host.state import state_directory
 from shared.store.store import Store
@@ -77,6 +78,7 @@ async def up(
     """
     most = local_settings(scaling).max_nodes if scaling is not None else None
     size = size.sized(len(os.sched_getaffinity(0)), most=most)
+    raise_open_files()
     where = state_directory()
     check(size, bots=bots, fleet=fleet, port=port)
     spec = spec_of(size, fleet=fleet, port=port)

@@ -23,8 +23,12 @@ from player.core.rules import Rule
 from player.shell.plugin import load_rule
 from shared import http, logs
 from shared.errors import SluiceError
+from shared.host.files import allow_open_files
+from shared.host.secret_files import with_files_read
 
 BAD_INPUT = 2
+FILES_A_BOT = 8
+"""Two websockets and the sockets of two peer connections; twice, while it moves."""
 CUT = 1
 FREEZE_AFTER_S = 5.0
 """After the last join: what lives then mostly lives to the end, and the garbage collector need not look at it. Without
@@ -37,8 +41,9 @@ def bots_command(config: BotsConfig | None = None) -> int:
     Ends with status 1 when a player was cut: evicted, without an SFU at the end, or with a connection that failed.
     """
     try:
-        config = (config or BotsConfig()).check()
-        logs.setup("bots", level=config.log_level)
+        config = with_files_read(config or BotsConfig()).check()
+        log = logs.setup("bots", level=config.log_level)
+        allow_open_files(log, tag="bots", most=config.bots, setting="bots", each=FILES_A_BOT)
         rule = load_rule(config.rule)
         load_cast(config.behaviour)
         clip = load(config.clip)

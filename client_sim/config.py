@@ -32,6 +32,8 @@ class BotsConfig:
     """Stem of the bots' identities; an identity is one player of a room."""
     secret: str = field(default="", repr=False)
     """The fleet's secret, to make the bots' own tokens with; at least 32 bytes."""
+    secret_file: str = ""
+    """A file with the secret, instead of it."""
     token: str = field(default="", repr=False)
     """A player token from the app instead, for one bot; it names room and identity."""
     behaviour: str = "0s desk"

@@ -10,6 +10,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from shared.errors import BadSetting
+from shared.front.settings import DEFAULT_FRONT, FrontSettings
 
 
 def default_controller_id() -> str:
@@ -30,8 +31,12 @@ class ControlConfig:
     """Port for health and metrics; 0: any free one."""
     redis: str = "redis://127.0.0.1:6379/0"
     """URL of the fleet's Redis or Valkey, as the routers have it."""
+    redis_file: str = ""
+    """A file with that URL, instead of it: for one with a password."""
     fleet: str = "sluice"
     """Prefix of the fleet's keys in Redis."""
+    front: Annotated[FrontSettings, Parameter(name="*")] = DEFAULT_FRONT
+    """What strangers may do to its port."""
     log_level: str = "INFO"
     """Least severe log line that is written."""
 
@@ -41,4 +46,5 @@ class ControlConfig:
             raise BadSetting(setting="controller", detail="give an id of 1 to 64 characters without spaces")
         if not 0 <= self.http_port <= 65535:
             raise BadSetting(setting="http_port", detail="must be 0 to 65535")
+        self.front.check()
         return self

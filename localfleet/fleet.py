@@ -300,6 +300,7 @@ class Fleet:
 
     def _env(self, name: str = "") -> dict[str, str]:
         kept = {k: v for k, v in os.environ.items() if self.spec.inherit or not k.startswith("SLUICE_")}
+        kept |= {"SLUICE_SECRET_FILE": "", "SLUICE_REDIS_FILE": ""}  # of another fleet
         return {**kept, "SLUICE_SECRET": self.secret, "PYTHONUNBUFFERED": "1", **self._clocks.get(name, {})}
 
 

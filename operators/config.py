@@ -16,8 +16,12 @@ class Where:
     """Name of the fleet. Also SLUICE_FLEET."""
     redis: str = ""
     """URL of its Redis: redis://, rediss://, unix://, redis+sentinel:// or redis+cluster://. Also SLUICE_REDIS."""
+    redis_file: str = ""
+    """A file with that URL, instead of it. Also SLUICE_REDIS_FILE."""
     secret: str = ""
     """The fleet's secret, to make tokens. Better given as SLUICE_SECRET than as a flag."""
+    secret_file: str = ""
+    """A file with it, instead of it. Also SLUICE_SECRET_FILE."""
 
 
 HERE = Where()

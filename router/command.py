@@ -12,6 +12,7 @@ from router.config import RouterConfig
 from router.shell.router import run_router
 from shared.errors import BadSetting, SluiceError
 from shared.host.files import allow_open_files
+from shared.host.secret_files import with_files_read
 from shared.logs import setup
 from shared.store.store import Store
 
@@ -25,7 +26,8 @@ def router_command(config: RouterConfig = _DEFAULT) -> None:
     """
     log = setup("router", level=config.log_level)
     try:
-        allow_open_files(log, tag="router", max_players=config.max_players)
+        config = with_files_read(config)
+        allow_open_files(log, tag="router", most=config.max_players)
         status = uvloop.run(_run(config.check()))
     except (SluiceError, OSError) as error:
         log.error("[router] %s", error)

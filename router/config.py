@@ -11,6 +11,7 @@ from router.core.ice_servers import IceSettings
 from router.core.selector.node_selector import NodeSelector
 from shared.bounds import check_numbers
 from shared.errors import BadSetting
+from shared.front.settings import DEFAULT_FRONT, FrontSettings
 from shared.placing import FailureRule
 from shared.tokens import check_secret
 
@@ -36,10 +37,14 @@ class RouterConfig:
     """URL of the fleet's Redis or Valkey: `redis://`, `rediss://`, `unix://`, `redis+sentinel://`, `redis+cluster://`;
     the last two as `rediss+...` over TLS (options `ssl_ca_certs`, `ssl_certfile`, `ssl_keyfile`, `ssl_cert_reqs`,
     `ssl_check_hostname`). Sentinels with a password: options `sentinel_username`, `sentinel_password`."""
+    redis_file: str = ""
+    """A file with that URL, instead of it: for one with a password."""
     fleet: str = "sluice"
     """Prefix of the fleet's keys in Redis."""
     secret: str = field(default="", repr=False)
     """The fleet's secret that signs all tokens; at least 32 bytes."""
+    secret_file: str = ""
+    """A file with the secret, instead of it. Further lines are further keys: all are accepted, the first signs."""
     version: str = "dev"
     """Version label of this router's release."""
     sync_interval_s: float = 1.0
@@ -58,6 +63,11 @@ class RouterConfig:
     """Give player tokens to all who ask `POST /api/dev-token`: for trying it out, never in production."""
     api_open: bool = False
     """Answer all who ask at `/api`, with the names of players and rooms; off: only with an operator's token."""
+    max_joins_per_minute: int = 60
+    """Joins of one identity of a room in a minute at most; resumes do not count. A client that gets no SFU tries again
+    every 4 s, and some have two devices."""
+    front: Annotated[FrontSettings, Parameter(name="*")] = DEFAULT_FRONT
+    """What strangers may do to its ports."""
     resume_window_s: float = 25.0
     """Seconds for which a session whose websocket was lost may be resumed."""
     max_players: int = 20_000
@@ -80,9 +90,11 @@ class RouterConfig:
                 raise BadSetting(setting=name, detail="must be 0 to 65535")
         self._check_placement()
         self.ice.check()
+        self.front.check()
         if self.max_players < 1 or self.send_buffer_kib < 64:
             raise BadSetting(setting="max_players, send_buffer_kib", detail="must be at least 1 and 64")
         check_numbers(self, "closing_spread_s", least=0)
+        check_numbers(self, "max_joins_per_minute", least=1)
         return self
 
     def _check_placement(self) -> None:

@@ -10,9 +10,10 @@ from cyclopts.config import Env
 
 from sfu.config import SfuConfig
 from sfu.shell.program import run_sfu
-from sfu.shell.signalling import MAX_STRANGERS
 from shared.errors import BadSetting
+from shared.front.websocket import WAITING
 from shared.host.files import OTHERS, allow_open_files
+from shared.host.secret_files import with_files_read
 from shared.logs import setup
 
 BAD_SETTING = 2
@@ -24,8 +25,9 @@ def sfu_command(config: SfuConfig | None = None) -> int:
     config = config or SfuConfig()
     log = setup("sfu", level=config.log_level)
     try:
+        config = with_files_read(config)
         config.check()
-        allow_open_files(log, tag="sfu", max_players=config.max_players, others=MAX_STRANGERS + OTHERS)
+        allow_open_files(log, tag="sfu", most=config.max_players, others=WAITING + OTHERS)
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             return runner.run(run_sfu(config))
     except BadSetting as error:

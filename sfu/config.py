@@ -13,6 +13,7 @@ from cyclopts import Parameter
 from sfu.core.drain.bounds import DrainBounds
 from sfu.plane.choice import PlaneKind
 from shared.errors import BadSetting
+from shared.front.settings import DEFAULT_FRONT, FrontSettings
 from shared.load import (
     LEAST_CPU_GUARD,
     LEAST_EGRESS_MBPS,
@@ -41,6 +42,9 @@ class SfuConfig:
 
     secret: Annotated[str, Parameter(show_default=False)] = ""
     """The fleet's secret, at least 32 bytes; the same on routers and SFUs. Better given as SLUICE_SECRET."""
+
+    secret_file: str = ""
+    """A file with the secret, instead of it. Further lines are further keys: all are accepted, the first signs."""
 
     sfu: Annotated[str, Parameter(show_default=False)] = field(default_factory=default_sfu_id)
     """Id of this SFU, unique in the fleet. Default: the host's name and six random characters."""
@@ -124,6 +128,9 @@ class SfuConfig:
     max_players: int = 2000
     """Most player sessions."""
 
+    front: Annotated[FrontSettings, Parameter(name="*")] = DEFAULT_FRONT
+    """What strangers may do to its TCP ports."""
+
     max_publications: int = 16
     """Most publications of one player."""
 
@@ -151,6 +158,7 @@ class SfuConfig:
         """Raise `BadSetting`, which names the setting and the fix, when the settings can't be used together."""
         check_secret(self.secret)
         self.bounds()
+        self.front.check()
         for name in ("ws_port", "udp_port", "tcp_port", "http_port", "announced_udp_port", "announced_tcp_port"):
             if not 0 <= getattr(self, name) <= 65535:
                 raise BadSetting(setting=name, detail="is no port; give 0 to 65535")

@@ -1,9 +1,14 @@
-"""The HTTP side that every program has: `/healthz`, `/readyz`, `/metrics` on an aiohttp application, JSON answers."""
+"""The HTTP side that every program has: `/healthz`, `/readyz`, `/metrics` on an aiohttp application, JSON answers.
+
+Its port bounds what strangers may hold of it (`shared.front`), and health and metrics are answered when all is taken.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -11,12 +16,32 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry, generate_latest
 
 from shared.errors import BadToken
+from shared.front.metrics import FrontMetrics
+from shared.front.port import Doorkeeper
+from shared.front.seats import SeatBounds
+from shared.front.settings import DEFAULT_FRONT, FrontSettings
+from shared.host.files import MOST_HTTP, file_shares
+from shared.patience import patient_timeout
 from shared.tokens import OperatorClaims, verify
 
 MAX_BODY = 64 * 1024
 """Largest request body a program of ours needs [bytes]."""
 COMPRESSED_FROM = 4096
 """Answers from this size are compressed for clients that take it [bytes]: rows of a fleet are much alike."""
+HEADERS_WITHIN_S = 10.0
+"""From a connection, or the first byte of a further request, to the end of its headers."""
+BODY_WITHIN_S = 10.0
+"""From the headers to the end of the body: 64 KiB on the worst of phones."""
+IDLE_S = 75.0
+"""A connection without a request is closed. Longer than reverse proxies keep theirs (60 s), which would else use one
+that is being closed."""
+LINGER_S = 1.0
+"""How long the rest of a request is read that is refused."""
+BACKLOG = 1024
+AN_ADDRESS_S_SHARE = 0.5
+"""Most of these that one address may have."""
+ALWAYS = frozenset({"/healthz", "/readyz", "/metrics"})
+"""What is answered when all connections are taken."""
 GET_TOKEN = "make one with 'sluice token NAME --operator' and enter it on the fleet page"
 NOT_KEPT = {"Cache-Control": "no-store"}
 """Every answer is of its moment."""
@@ -79,14 +104,106 @@ def make_app(*, ready: Callable[[], bool], registry: CollectorRegistry) -> web.A
     async def metrics(_: web.Request) -> web.Response:
         return web.Response(body=generate_latest(registry), headers={"Content-Type": "text/plain; version=0.0.4"})
 
-    app = web.Application(client_max_size=MAX_BODY)
+    app = web.Application(client_max_size=MAX_BODY, middlewares=[_seated])
     app.add_routes([web.get("/healthz", healthz), web.get("/readyz", readyz), web.get("/metrics", metrics)])
     return app
 
 
-async def serve(app: web.Application, *, host: str, port: int) -> web.AppRunner:
-    """Serve `app`; the caller calls `cleanup()` on what is returned. Raises `OSError` when the port is taken."""
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=2.0)
+KEEPER = web.AppKey("keeper", Doorkeeper)
+
+
+@web.middleware
+async def _seated(request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]) -> Any:
+    """A connection keeps its seat while its request is answered; one without a seat hears only of health."""
+    keeper = request.app.get(KEEPER)
+    door = keeper.at(request.transport) if keeper is not None else None
+    if keeper is None or door is None:
+        return await handler(request)
+    narrow = door.seat is not None and door.seat.narrow
+    if request.path not in ALWAYS and (narrow or not keeper.forwarded(door, request.headers.get("X-Forwarded-For"))):
+        raise _refusal(503, "too-many-connections", "try again in a few seconds, or another address")
+    door.hold()
+    try:
+        await _read_body(request)
+        response = await handler(request)
+    finally:
+        door.rest()
+    if narrow:
+        response.force_close()
+    return response
+
+
+async def _read_body(request: web.Request) -> None:
+    """Read it to the end, so that no handler waits for a peer that stops in the middle."""
+    if not request.can_read_body:
+        return
+    try:
+        async with patient_timeout(BODY_WITHIN_S):
+            await request.read()
+    except TimeoutError:
+        raise _refusal(408, "too-slow", f"send the whole body within {BODY_WITHIN_S:.0f} s") from None
+
+
+def _refusal(status: int, error: str, fix: str) -> ErrorAnswer:
+    no = ErrorAnswer(status, {"error": error, "fix": fix}, headers={"Retry-After": "2"} if status == 503 else {})
+    no.force_close()
+    return no
+
+
+@dataclass(frozen=True, slots=True)
+class HttpPort:
+    """An application that is being served."""
+
+    runner: web.AppRunner
+    server: asyncio.Server
+
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        return int(self.server.sockets[0].getsockname()[1])
+
+    async def cleanup(self) -> None:
+        """Stop, after requests that are being answered have had 2 s."""
+        self.server.close()
+        await self.runner.cleanup()
+
+
+async def serve(
+    app: web.Application,
+    *,
+    host: str,
+    port: int,
+    metrics: FrontMetrics | None = None,
+    front: FrontSettings = DEFAULT_FRONT,
+) -> HttpPort:
+    """Serve `app`; the caller calls `cleanup()` on what is returned. Raises `OSError` when the port is taken.
+
+    Without `metrics` its connections are not bounded: for a port that only this host reaches.
+    """
+    if metrics is not None:
+        app[KEEPER] = keeper = _keeper(metrics, front)
+    runner = web.AppRunner(
+        app, access_log=None, shutdown_timeout=2.0, keepalive_timeout=IDLE_S, lingering_time=LINGER_S
+    )
     await runner.setup()
-    await web.TCPSite(runner, host, port).start()
-    return runner
+    make = runner.server
+    assert make is not None
+    server = await asyncio.get_running_loop().create_server(
+        (lambda: keeper.door(make)) if metrics is not None else make, host, port, backlog=BACKLOG
+    )
+    return HttpPort(runner, server)
+
+
+def _keeper(metrics: FrontMetrics, front: FrontSettings) -> Doorkeeper:
+    shares = file_shares()
+    most = shares.http
+    bounds = SeatBounds(
+        most=most,
+        per_address=min(front.max_per_address, max(1, int(most * AN_ADDRESS_S_SHARE))),
+        waiting=most,
+        waiting_per_address=most,
+        narrow=shares.narrow,
+    )
+    return Doorkeeper(
+        "http", bounds, front, metrics, hint=shares.hint(shares.http < MOST_HTTP), within_s=HEADERS_WITHIN_S
+    )

@@ -96,9 +96,14 @@ MAX_TOKEN = 12_288
 """Longest token [characters]: three such names at 12 bytes a character, and 32 publication ids of 64, come to less."""
 
 
+def keys_of(secret: str) -> list[str]:
+    """The keys in a secret, one a line: the first signs, all are accepted, so that one can be replaced."""
+    return [line.strip() for line in secret.splitlines() if line.strip()] or [""]
+
+
 def check_secret(secret: str) -> str:
-    """The secret, if it is long enough; raises `BadSetting`."""
-    if len(secret.encode()) < MIN_SECRET_BYTES:
+    """The secret, if each of its keys is long enough; raises `BadSetting`."""
+    if min(len(key.encode()) for key in keys_of(secret)) < MIN_SECRET_BYTES:
         raise BadSetting(setting="secret", detail=f"needs at least {MIN_SECRET_BYTES} bytes; set SLUICE_SECRET")
     return secret
 
@@ -109,7 +114,7 @@ def issue(claims: Claims, *, secret: str, now_at: float, ttl_s: float) -> str:
     body |= {"aud": f"sluice-{_AUDIENCE[type(claims)]}", "exp": int(now_at + ttl_s), "iat": int(now_at)}
     if isinstance(claims, SfuClaims):
         body["jti"] = secrets.token_hex(8)  # it opens once: two of one second must not be the same
-    return jwt.encode(body, secret, algorithm="HS256")
+    return jwt.encode(body, keys_of(secret)[0], algorithm="HS256")
 
 
 _COMPARE = "if that can't be, compare it with the clock of the host that issued the token"
@@ -120,13 +125,7 @@ def verify(kind: type[C], token: str, *, secret: str, now_at: float) -> C:
     if len(token) > MAX_TOKEN:
         raise BadToken(reason="malformed", detail=f"longer than {MAX_TOKEN} characters")
     try:
-        body = jwt.decode(
-            token,
-            secret,
-            algorithms=["HS256"],
-            audience=f"sluice-{_AUDIENCE[kind]}",
-            options={"verify_exp": False, "verify_iat": False, "verify_nbf": False, "require": ["exp", "aud"]},
-        )
+        body = _signed_body(token, keys_of(secret), audience=f"sluice-{_AUDIENCE[kind]}")
     except jwt.InvalidSignatureError:
         raise BadToken(reason="forged") from None
     except jwt.InvalidAudienceError:
@@ -153,6 +152,17 @@ def verify(kind: type[C], token: str, *, secret: str, now_at: float) -> C:
     if isinstance(claims, OperatorClaims) and not claims.operator:
         raise BadToken(reason="bad-claims", detail="operator must not be empty")
     return claims
+
+
+def _signed_body(token: str, keys: list[str], *, audience: str) -> dict[str, Any]:
+    """What one of the keys has signed. Raises as `jwt.decode` does."""
+    options: Any = {"verify_exp": False, "verify_iat": False, "verify_nbf": False, "require": ["exp", "aud"]}
+    for key in keys[:-1]:
+        try:
+            return jwt.decode(token, key, algorithms=["HS256"], audience=audience, options=options)
+        except jwt.InvalidSignatureError:
+            continue
+    return jwt.decode(token, keys[-1], algorithms=["HS256"], audience=audience, options=options)
 
 
 def _check_begun(begins: Any, now_at: float) -> None:

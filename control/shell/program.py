@@ -65,9 +65,13 @@ async def run_control(config: ControlConfig, settings: ScalingSettings, pool: Po
         loop.add_signal_handler(number, stop.set)
     # Alive and ready whatever Redis does: ending a controller because Redis is away does not help (invariant 3).
     http = await serve(
-        make_app(ready=lambda: True, registry=controller.metrics.registry), host=config.host, port=config.http_port
+        make_app(ready=lambda: True, registry=controller.metrics.registry),
+        host=config.host,
+        port=config.http_port,
+        metrics=controller.metrics.front,
+        front=config.front,
     )
-    url = f"http://{config.host}:{http.addresses[0][1]}"
+    url = f"{config.front.scheme('http')}://{config.host}:{http.port}"
     print(json.dumps({"controller": config.controller, "http": url}), file=sys.stdout, flush=True)
     log.info("[scale] up %s", fields(controller=config.controller, pool=pool.name, http=url, dry_run=dry_run))
     try:

@@ -9,6 +9,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from control.core.autoscaler.effects import TickDecision
 from control.core.autoscaler.world import NodeKind
+from shared.front.metrics import FrontMetrics
 from shared.load import Part
 from shared.scaling_records import ScalingFigures
 
@@ -20,6 +21,7 @@ class ControlMetrics:
 
     def __init__(self, *, scale_out_at: float) -> None:
         self.registry = registry = CollectorRegistry()
+        self.front = FrontMetrics(registry, program="control")
         self.leader = Gauge("sluice_control_leader", "1 while this controller may scale.", registry=registry)
         self.token = Gauge("sluice_control_token", "Its fencing token; 0 while it may not.", registry=registry)
         self.mean_load = Gauge(

@@ -9,6 +9,7 @@ from localfleet import runfiles
 from operators.config import Where
 from operators.errors import NoFleet
 from shared.errors import BadSetting
+from shared.host.secret_files import with_files_read
 from shared.host.state import state_directory
 from shared.tokens import check_secret
 
@@ -25,6 +26,7 @@ class Target:
 
 def find_target(where: Where, *, runs: Path | None = None) -> Target:
     """The fleet to act on. Raises `NoFleet` or `BadSetting` with what to say instead."""
+    where = with_files_read(where)
     if where.redis:
         return Target(redis=where.redis, fleet=where.fleet or DEFAULT_FLEET)
     run = runfiles.choose(where.fleet, where=runs or state_directory())
@@ -51,6 +53,7 @@ def known_secret(where: Where, *, runs: Path | None = None) -> str:
 
 def find_secret(where: Where, *, runs: Path | None = None) -> str:
     """The fleet's secret. Raises `BadSetting` when it is not given."""
+    where = with_files_read(where)
     if where.secret:
         return check_secret(where.secret)
     at = runs or state_directory()

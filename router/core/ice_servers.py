@@ -32,6 +32,8 @@ class IceSettings:
     `turns:HOST:443?transport=tcp`, `turn:HOST` (UDP)."""
     turn_secret: str = field(default="", repr=False)
     """What the TURN servers and the routers share: coturn's `static-auth-secret`."""
+    turn_secret_file: str = ""
+    """A file with it, instead of it."""
     turn_ttl_s: float = 6 * 3600
     """Seconds for which a credential opens a relay. A relay that is open stays open; each new link gets a new one."""
     stun_urls: Annotated[tuple[str, ...], Parameter(json_list=True)] = ()

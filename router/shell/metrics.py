@@ -5,6 +5,7 @@ from __future__ import annotations
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from router.core.assignment import PlacementReason
+from shared.front.metrics import FrontMetrics
 
 MAX_VERSIONS = 32
 """Version labels told apart; later ones count as `other`."""
@@ -21,6 +22,7 @@ class Metrics:
     def __init__(self) -> None:
         self.registry = registry = CollectorRegistry()
         self._versions: set[str] = set()
+        self.front = FrontMetrics(registry, program="router")
         self.players = Gauge("sluice_router_players", "Player sessions here.", ["state"], registry=registry)
         self.rooms = Gauge("sluice_router_rooms", "Rooms with a session here.", registry=registry)
         self.sfus = Gauge("sluice_router_sfus", "SFUs known here, by status.", ["status"], registry=registry)

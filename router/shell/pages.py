@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -34,7 +35,8 @@ anywhere: players go to any SFU, and the fleet page asks every router."""
 LIBRARY = "lib"
 OF_THE_LIBRARY = {"Access-Control-Allow-Origin": "*", "Cross-Origin-Resource-Policy": "cross-origin"}
 """The client library may be imported by an app of any origin: it is public code and answers no cookie."""
-FRAMED_BY_NOBODY = {"fleet.html"}
+NOT_FRAMED = "'none'"
+NEVER_FRAMED = {"fleet.html"}
 """Pages with buttons that act on the fleet: no other page may put them in a frame and lead clicks there."""
 
 
@@ -48,8 +50,10 @@ def web_root() -> Path | None:
 class Pages:
     """Serves files below one folder, and nothing above it."""
 
-    def __init__(self, root: Path | None) -> None:
+    def __init__(self, root: Path | None, *, framed_by: Iterable[str] = ()) -> None:
+        """`framed_by`: origins whose pages may put ours into a frame; none by default."""
         self._root = root.resolve() if root else None
+        self._framed_by = " ".join(origin for origin in framed_by if "://" in origin)
 
     def add_to(self, app: web.Application) -> None:
         """Add the routes; after all others, since they match everything."""
@@ -66,8 +70,10 @@ class Pages:
         if self._root is not None and file.is_relative_to(self._root / LIBRARY):
             response.headers.update(OF_THE_LIBRARY)
         if file.suffix == ".html":
-            ancestors = "; frame-ancestors 'none'" if file.name in FRAMED_BY_NOBODY else ""
-            response.headers["Content-Security-Policy"] = CSP + ancestors
+            framed_by = "" if file.name in NEVER_FRAMED else self._framed_by
+            response.headers["Content-Security-Policy"] = f"{CSP}; frame-ancestors {framed_by or NOT_FRAMED}"
+            if not framed_by:
+                response.headers["X-Frame-Options"] = "DENY"
         return response
 
     def find(self, path: str) -> Path | None:

@@ -10,8 +10,6 @@ import random
 import signal
 import sys
 
-from aiohttp import web
-
 from router.config import RouterConfig
 from router.core.rooms import HostedRooms
 from router.core.sessions import Session
@@ -35,7 +33,7 @@ from router.shell.updates import Updates
 from router.shell.web import router_app
 from router.shell.wire import ws_frame
 from shared.errors import StoreUnavailable
-from shared.http import serve
+from shared.http import HttpPort, serve
 from shared.logs import fields
 from shared.messages.player import RouterClosing
 from shared.store.api import StoreApi
@@ -75,16 +73,19 @@ class Router:
         players = Players(state, self._sessions, starter, requests)
         self._server = WsServer(state, players=players, links=self.links, liveness=self._liveness)
         self._tasks: list[asyncio.Task[None]] = []
-        self._http: web.AppRunner | None = None
+        self._http: HttpPort | None = None
         self._ready = False
 
     async def start(self) -> None:
         """Listen and begin all loops. Raises `OSError` when a port is taken."""
         state, config = self.state, self.state.config
         app = router_app(state, self.links, ready=lambda: self._ready)
-        self._http = await serve(app, host=config.host, port=config.http_port)
-        http_port = int(self._http.addresses[0][1])
-        state.announced_http = config.announced_http or f"http://{config.host}:{http_port}"
+        self._http = await serve(
+            app, host=config.host, port=config.http_port, metrics=state.metrics.front, front=config.front
+        )
+        state.announced_http = (
+            config.announced_http or f"{config.front.scheme('http')}://{config.host}:{self._http.port}"
+        )
         for run in (
             self._sync.run(),
             self._sync.follow_wakes(),
@@ -101,7 +102,7 @@ class Router:
         except TimeoutError:
             log.warning("[store] no answer yet; letting players in")
         ws_port = await self._server.start()
-        state.announced_ws = config.announced_ws or f"ws://{config.host}:{ws_port}"
+        state.announced_ws = config.announced_ws or f"{config.front.scheme('ws')}://{config.host}:{ws_port}"
         self._sync.announce()
         self._ready = True
         log.info("[router] up %s", fields(router=config.router, ws=state.announced_ws, http=state.announced_http))

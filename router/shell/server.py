@@ -13,9 +13,10 @@ from websockets.http11 import Request, Response
 
 from router.shell.liveness import Liveness
 from router.shell.players import Players
-from router.shell.sfu_links import SfuLinks
+from router.shell.sfu_links import MAX_LINKS, SfuLinks
 from router.shell.state import RouterState
 from router.shell.wire import CLOSE_TIMEOUT_S, WireConnection
+from shared.front.websocket import WebsocketFront
 
 MAX_FRAME = 64 * 1024
 """Longest message that is read [bytes]; docs/protocol.md."""
@@ -46,20 +47,31 @@ class WsServer:
         self._links = links
         self._liveness = liveness
         self._server: Server | None = None
-
-    async def start(self) -> int:
-        """Listen; the port. Raises `OSError` when it is taken."""
-        state, config = self._state, self._state.config
+        self._inside = 0
+        """Players whose token was good."""
+        config = state.config
 
         class Connection(WireConnection):
             send_buffer_bytes = config.send_buffer_kib * 1024
             clock = staticmethod(lambda: state.mono())
+            on_let_in = staticmethod(self._let_in)
 
+        self._front = WebsocketFront(
+            connection=Connection,
+            most=config.max_players + MAX_LINKS,
+            metrics=state.metrics.front,
+            settings=config.front,
+            hosts=self._hosts,
+        )
+
+    async def start(self) -> int:
+        """Listen; the port. Raises `OSError` when it is taken."""
+        config = self._state.config
         self._server = await serve(
             self._serve,
             sock=_listening(config.host, config.ws_port),
             process_request=self._route,
-            create_connection=Connection,
+            create_connection=self._front.create_connection,  # type: ignore[arg-type]  # any callable that makes one
             compression=None,
             max_size=MAX_FRAME,
             max_queue=16,
@@ -81,12 +93,21 @@ class WsServer:
         path = urlsplit(request.path).path
         if path not in ("/player", "/sfu"):
             return connection.respond(http.HTTPStatus.NOT_FOUND, "players: /player, SFUs: /sfu\n")
-        full = path == "/player" and len(self._liveness.players) >= self._state.config.max_players
+        full = path == "/player" and self._inside >= self._state.config.max_players
         if self._state.closing or full:
             return connection.respond(http.HTTPStatus.SERVICE_UNAVAILABLE, "try another router\n")
         assert isinstance(connection, WireConnection)
         connection.path = path
-        return None
+        return self._front.refusal(connection, request)
+
+    def _hosts(self) -> list[str]:
+        """Pages come from any router's HTTP port, and go on to any router."""
+        state = self._state
+        return [state.announced_http, state.announced_ws, *(record.http for record in state.routers)]
+
+    def _let_in(self, connection: WireConnection) -> None:
+        self._front.let_in(connection)
+        self._inside += connection.path == "/player"
 
     async def _serve(self, connection: ServerConnection) -> None:
         assert isinstance(connection, WireConnection)
@@ -98,3 +119,4 @@ class WsServer:
             await serving.serve(connection)
         finally:
             wires.discard(connection)
+            self._inside -= connection.inside and connection.path == "/player"

@@ -8,6 +8,7 @@ import secrets
 import msgspec
 
 from router.core import bounds
+from router.core.join_pace import JoinPace
 from router.core.notices import cordoned_message
 from router.core.plan import Ask
 from router.core.room import Room
@@ -53,22 +54,30 @@ class SessionStarter:
         self._updates = updates
         self._reader = reader
         self._turns = asyncio.Semaphore(AT_ONCE)
+        self._pace = JoinPace(per_minute=state.config.max_joins_per_minute)
 
     async def begin(self, wire: WireConnection, message: Join | Resume) -> Session | None:
         """The session that a first message begins or continues. Raises `BadToken`.
 
-        A player that comes with a crowd waits for its turn here, where waiting is no failure, and not at the store.
+        A player that comes with a crowd waits for its turn here, where waiting is no failure, and not at the store. Its
+        token is looked at before, so that it does not lose its seat meanwhile.
         """
+        secret, now_at = self._state.config.secret, self._state.wall()
+        if isinstance(message, Resume):
+            claims = verify(ResumeClaims, message.resume_token, secret=secret, now_at=now_at)
+            wire.let_in()
+            async with self._turns:
+                return await self._resume(wire, message, claims) if wire.alive else None
+        grants = verify(PlayerClaims, message.token, secret=secret, now_at=now_at)
+        if not self._pace.take(grants.room, grants.identity, now=self._state.mono()):
+            self._too_often(wire)
+            return None
+        wire.let_in()
         async with self._turns:
-            if not wire.alive:
-                return None  # it gave up waiting
-            if isinstance(message, Join):
-                return await self._join(wire, message)
-            return await self._resume(wire, message)
+            return await self._join(wire, message, grants) if wire.alive else None  # it may have given up waiting
 
-    async def _join(self, wire: WireConnection, message: Join) -> Session:
+    async def _join(self, wire: WireConnection, message: Join, grants: PlayerClaims) -> Session:
         state = self._state
-        grants = verify(PlayerClaims, message.token, secret=state.config.secret, now_at=state.wall())
         claims = ResumeClaims(
             player=secrets.token_urlsafe(9),
             room=grants.room,
@@ -101,10 +110,18 @@ class SessionStarter:
         await self._placing.place(ask, session=session, deliver=deliver, seen=seen)
         return session
 
-    async def _resume(self, wire: WireConnection, message: Resume) -> Session | None:
+    def _too_often(self, wire: WireConnection) -> None:
+        """Refuse it, in words, before it costs anything."""
+        bound = self._state.config.max_joins_per_minute
+        self._state.metrics.refused.labels("player", "too-many-joins").inc()
+        self._state.trouble.warning("player-too-many-joins", f"an identity joined more than {bound} times in a minute")
+        sentence = f"this identity joined {bound} times in a minute; wait (the operator's max_joins_per_minute)"
+        wire.put(ws_frame(Failed(code=Refusal.TOO_MANY, message=sentence, retry_after_s=60 / bound)))
+        wire.end(CloseCode.TOO_FAST, "too many joins")
+
+    async def _resume(self, wire: WireConnection, message: Resume, claims: ResumeClaims) -> Session | None:
         """The session, or None when it can't continue here and the websocket is being closed."""
         state = self._state
-        claims = verify(ResumeClaims, message.resume_token, secret=state.config.secret, now_at=state.wall())
         if state.rooms.has_ended(claims.player):
             self._not_resumable(wire)
             return None

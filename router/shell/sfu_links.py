@@ -166,6 +166,7 @@ class SfuLinks:
         if claims.sfu not in self._links and len(self._links) >= MAX_LINKS:
             wire.end(CloseCode.TOO_FAST, "too many SFUs")
             return None
+        wire.let_in()
         older = self._links.get(claims.sfu)
         link = self._links[claims.sfu] = SfuLink(LinkFacts(sfu=claims.sfu, state=sfu_state), wire, boot)
         if older is not None:

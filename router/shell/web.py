@@ -34,7 +34,7 @@ def router_app(state: RouterState, links: SfuLinks, *, ready: Callable[[], bool]
     ScalingApi(state, readers).add_to(app)
     admin.add_to(app)
     gate.add_to(app)
-    Pages(web_root()).add_to(app)
+    Pages(web_root(), framed_by=state.config.front.allowed_origins).add_to(app)
     return app
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from typing import Any, cast
 
 from websockets.asyncio.server import ServerConnection
@@ -32,16 +33,26 @@ class WireConnection(ServerConnection):
     send_buffer_bytes = 1024 * 1024
     clock = staticmethod(time.monotonic)
     """The router's monotonic clock."""
+    on_let_in: Callable[[WireConnection], None] = staticmethod(lambda _: None)
+    """What the server does when a connection's token was good."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.heard = self.clock()
         self.path = ""
+        self.inside = False
+        """Its token was good."""
         self.session: Session | None = None
         """The player's, once it has begun."""
         self.ended: int | None = None
         self.pinged = self.heard
         self.bucket = TokenBucket(now=self.heard)
+
+    def let_in(self) -> None:
+        """Its token is good: from now on it keeps its seat (`shared.front`)."""
+        if not self.inside:
+            self.inside = True
+            self.on_let_in(self)
 
     def data_received(self, data: bytes) -> None:
         """Note the sign of life, then go on."""

@@ -25,6 +25,9 @@ MAX_STRANGERS_OF_ADDRESS = 32
 MAX_OF_PEER = MAX_ADDRESSES
 """Connections of one peer: the plane knows no more of its addresses."""
 
+MAX_STRANGER_BYTES = 2 * 1500
+"""What a stranger may send before its first check is whole: twice the longest datagram."""
+
 MAX_STREAMS = 4096
 """In all; each is a file."""
 
@@ -63,7 +66,9 @@ def stream_number(address: Address) -> int | None:
 class StreamTable:
     """By number, which is never used again."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, most: int = MAX_STREAMS) -> None:
+        """`most`: in all, fewer than `MAX_STREAMS` when files are short."""
+        self._most = most
         self._known: dict[int, _Known] = {}
         self._strangers: Counter[str] = Counter()
         self._last = 0
@@ -74,7 +79,7 @@ class StreamTable:
     def admit(self, host: str, *, now: float) -> int | StreamEnd:
         """A connection from there: its number, or why it is refused."""
         if (
-            len(self._known) >= MAX_STREAMS
+            len(self._known) >= self._most
             or self._strangers.total() >= MAX_STRANGERS
             or self._strangers[host] >= MAX_STRANGERS_OF_ADDRESS
         ):

@@ -6,6 +6,7 @@ import math
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
+from shared.front.metrics import FrontMetrics
 from shared.load import Part, load_of
 from shared.messages.link import ToRouter
 from shared.records import DrainReport, SfuState, SfuStatus
@@ -22,6 +23,7 @@ class SfuMetrics:
 
     def __init__(self, registry: CollectorRegistry, *, version: str) -> None:
         self._version = version
+        self.front = FrontMetrics(registry, program="sfu")
         self.players = Gauge("sluice_sfu_players", "Player sessions", registry=registry)
         self.producers = Gauge("sluice_sfu_producers", "Publications carried", registry=registry)
         self.consumers = Gauge("sluice_sfu_consumers", "Forwarded outbound streams", registry=registry)

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from aiohttp import web
 from prometheus_client import CollectorRegistry
 from websockets.asyncio.server import Server
 
@@ -42,7 +41,7 @@ from sfu.shell.streams import listen_for_streams
 from sfu.shell.subscribing import Subscriptions
 from sfu.shell.udp import MediaPort
 from sfu.shell.warm_up import WarmUp
-from shared.http import serve
+from shared.http import HttpPort, serve
 from shared.logs import fields
 from shared.messages.link import SfuReport, pack_state
 from shared.rtc.sdp import host_candidate, tcp_candidate
@@ -78,7 +77,9 @@ class SfuProgram:
         config = self.parts.config
         server = await Signalling(self.parts, self.hub, self.reports).start(self.websockets)
         api = make_api(self.parts, self.reports, self.links, self.warm_up, registry=self.registry)
-        http = await serve(api, host=config.host, port=config.http_port)
+        http = await serve(
+            api, host=config.host, port=config.http_port, metrics=self.parts.metrics.front, front=config.front
+        )
         gc.collect()
         gc.freeze()  # what start-up has made stays; a full collection over it would hold media up for 0.1 s
         self.reports.reach("healthy_s")
@@ -90,7 +91,7 @@ class SfuProgram:
         await self._end(background, server, http)
         return status
 
-    async def _end(self, background: list[asyncio.Task[None]], server: Server, http: web.AppRunner) -> None:
+    async def _end(self, background: list[asyncio.Task[None]], server: Server, http: HttpPort) -> None:
         """Take everything down; what hangs is left to the end of the process."""
         for task in background:
             task.cancel()
@@ -102,13 +103,13 @@ class SfuProgram:
         self.port.close()
         log.info("[drain] ended %s", fields(sfu=self.parts.config.sfu))
 
-    def _say_where(self, http: web.AppRunner) -> None:
+    def _say_where(self, http: HttpPort) -> None:
         config = self.parts.config
         if not config.announced_ip:
             log.warning("[sfu] announced_ip is not set: only players on this machine reach 127.0.0.1")
         where = fields(
             sfu=config.sfu, version=config.version, address=self.reports.state.address,
-            udp=self.port.address[1], http=http.addresses[0][1], routers=",".join(config.routers),
+            udp=self.port.address[1], http=http.port, routers=",".join(config.routers),
             tcp=self.port.streams.port if self.port.streams else "off",
         )  # fmt: skip
         log.info("[sfu] ready %s", where)

@@ -95,7 +95,8 @@ class Reporting:
 def make_reporter(config: SfuConfig, *, ws_port: int) -> Reporter:
     """The reporter of an SFU with these settings."""
     first = config.ips()[0]
-    parts = urlsplit(config.announced_ws or f"ws://{f'[{first}]' if ':' in first else first}:{ws_port}")
+    host = f"[{first}]" if ":" in first else first
+    parts = urlsplit(config.announced_ws or f"{config.front.scheme('ws')}://{host}:{ws_port}")
     capacities = Capacities(
         egress_mbps=config.egress_ceiling_mbps,
         streams=config.stream_ceiling,

@@ -20,6 +20,7 @@ from sfu.shell.parts import SfuParts
 from sfu.shell.player import Player
 from sfu.shell.reporting import Reporting
 from shared.errors import BadMessage, BadToken, Refused, SluiceError, UnknownMessage
+from shared.front.websocket import WebsocketFront
 from shared.logs import OncePerMinute
 from shared.messages.codes import CloseCode, Refusal
 from shared.messages.media import (
@@ -43,8 +44,6 @@ from shared.tokens import SfuClaims, verify
 
 MAX_FRAME = 256 * 1024
 FIRST_MESSAGE_S = 5.0
-MAX_STRANGERS = 500
-"""Connections that have not entered yet; each has 5 s, so this is a hundred joins a second."""
 NORMAL = 1000
 """A close in good order (RFC 6455 section 7.4.1)."""
 
@@ -65,7 +64,12 @@ class Signalling:
         self._parts = parts
         self._hub = hub
         self._reports = reports
-        self._strangers = 0
+        self._front = WebsocketFront(
+            connection=PatientServer,
+            most=parts.config.max_players,
+            metrics=parts.metrics.front,
+            settings=parts.config.front,
+        )
         self._once = OncePerMinute(log, clock=time.monotonic)
 
     async def start(self, sock: socket.socket) -> Server:
@@ -77,7 +81,7 @@ class Signalling:
             max_size=MAX_FRAME,
             process_request=self._check_path,
             open_timeout=FIRST_MESSAGE_S,
-            create_connection=PatientServer,
+            create_connection=self._front.create_connection,  # type: ignore[arg-type]  # any callable that makes one
             ping_interval=10.0,
             ping_timeout=20.0,
             close_timeout=2.0,
@@ -87,10 +91,7 @@ class Signalling:
     def _check_path(self, connection: ServerConnection, request: Request) -> Response | None:
         if request.path.partition("?")[0] != PLAYERS_PATH:
             return connection.respond(http.HTTPStatus.NOT_FOUND, f"players connect to {PLAYERS_PATH}\n")
-        if self._strangers >= MAX_STRANGERS:
-            self._parts.trouble("too-many-strangers")
-            return connection.respond(http.HTTPStatus.SERVICE_UNAVAILABLE, "busy\n")
-        return None
+        return self._front.refusal(connection, request)
 
     async def _connection(self, websocket: ServerConnection) -> None:
         outbox = PlayerOutbox(websocket)
@@ -99,6 +100,7 @@ class Signalling:
             player = await self._first(websocket, outbox, rate)
             if player is None:
                 return
+            self._front.let_in(websocket)
             try:
                 await self._conversation(websocket, outbox, rate, player)
             finally:
@@ -108,7 +110,6 @@ class Signalling:
 
     async def _first(self, websocket: ServerConnection, outbox: PlayerOutbox, rate: TokenBucket) -> Player | None:
         """The first message opens the session, or the connection ends."""
-        self._strangers += 1
         try:
             frame = await asyncio.wait_for(websocket.recv(), FIRST_MESSAGE_S)
         except TimeoutError:
@@ -116,8 +117,6 @@ class Signalling:
             outbox.close(CloseCode.NO_JOIN, "enter did not come in time")
             await outbox.wait_closed(within_s=3.0)
             return None
-        finally:
-            self._strangers -= 1
         player = self._open(frame, outbox, rate)
         if player is None:
             await outbox.wait_closed(within_s=3.0)

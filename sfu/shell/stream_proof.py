@@ -19,6 +19,9 @@ from shared.rtc.sdp import Candidate
 
 log = logging.getLogger("sfu")
 
+SAID_AGAIN_S = 86_400.0
+"""Many do without it."""
+
 
 class StreamProof:
     """`run` returns once every candidate is announced; until then it goes on in the background."""
@@ -37,7 +40,7 @@ class StreamProof:
         self._metrics = metrics
         self._rng = rng
         self._announce = announce
-        self._again = OncePerMinute(log, clock=time.monotonic, every_s=600.0)
+        self._again = OncePerMinute(log, clock=time.monotonic, every_s=SAID_AGAIN_S)
 
     async def run(self) -> None:
         """Call, wait, call again."""

@@ -13,9 +13,10 @@ from collections.abc import Callable
 
 from sfu.core.media.addresses import Address
 from sfu.core.stream_queue import StreamQueue
-from sfu.core.streams import StreamEnd, StreamTable, stream_address, stream_number
+from sfu.core.streams import MAX_STRANGER_BYTES, StreamEnd, StreamTable, stream_address, stream_number
 from sfu.shell.pktinfo import MAPPED
 from shared.errors import BadPacket
+from shared.host.files import file_shares
 from shared.rtc.framing import Deframer, framed
 
 log = logging.getLogger("sfu.media")
@@ -52,7 +53,7 @@ def listen_for_streams(host: str, port: int) -> socket.socket:
 class _Connection:
     """One accepted connection."""
 
-    __slots__ = ("address", "deframer", "number", "queue", "sock", "waits_for_room")
+    __slots__ = ("address", "deframer", "number", "queue", "sock", "taken", "waits_for_room")
 
     def __init__(self, number: int, sock: socket.socket, address: Address) -> None:
         self.number = number
@@ -60,6 +61,8 @@ class _Connection:
         self.address = address
         self.deframer = Deframer()
         self.queue = StreamQueue()
+        self.taken = 0
+        """Bytes that it has brought."""
         self.waits_for_room = False
 
 
@@ -74,7 +77,7 @@ class MediaStreams:
         self._receive = receive
         self._drops = drops
         self._loop = asyncio.get_running_loop()
-        self._table = StreamTable()
+        self._table = StreamTable(most=file_shares().media)
         self._open: dict[int, _Connection] = {}
         self._later: asyncio.TimerHandle | None = None
         self._listen()
@@ -169,7 +172,7 @@ class MediaStreams:
 
     def _readable(self, connection: _Connection) -> None:
         try:
-            data = connection.sock.recv(READ_BYTES)
+            data = connection.sock.recv(READ_BYTES if connection.taken > MAX_STRANGER_BYTES else MAX_STRANGER_BYTES)
         except (BlockingIOError, InterruptedError):
             return
         except OSError:
@@ -182,9 +185,12 @@ class MediaStreams:
         except BadPacket:
             self._end(connection, StreamEnd.BAD_FRAME)
             return
+        connection.taken += len(data)
         if datagrams:
             self._table.heard(connection.number, now=self._loop.time())
             self._receive(datagrams, connection.address)
+        if connection.taken > MAX_STRANGER_BYTES and self._table.is_stranger(connection.number):
+            self.checked(connection.address, None)
 
     def send(self, datagram: bytes, address: Address) -> None:
         """Send, keep for a moment, or drop; never raises."""

@@ -114,7 +114,9 @@ class MediaPort:
         """STUN and DTLS that the thread has left for us, oldest first."""
         self._next_peer = 1
         self._trouble = OncePerMinute(log, clock=self._loop.time)
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer: asyncio.Handle | None = None
+        self._due = 0.0
+        """When it fires; uvloop's handle of what is due at once does not say."""
         self._consent_at = self._loop.time() + CONSENT_EVERY_S
         self._closed = False
         self.drops: Counter[str] = Counter()
@@ -340,10 +342,10 @@ class MediaPort:
         deadline = self.plane.next_deadline()
         when = now + MAX_SLEEP_S if deadline is None else max(now, min(deadline, now + MAX_SLEEP_S))
         if self._timer is not None:
-            if self._timer.when() <= when and not self._timer.cancelled():
+            if self._due <= when and not self._timer.cancelled():
                 return
             self._timer.cancel()
-        self._timer = self._loop.call_at(when, self._tick)
+        self._timer, self._due = self._loop.call_at(when, self._tick), when
 
     def _tick(self) -> None:
         self._timer = None

@@ -110,6 +110,7 @@ async def test_an_operator_cordons_and_uncordons(browser: BrowserContext, live: 
     await page.click("dialog button.primary")
     await page.get_by_role("article", name=f"{sfu}, ").locator(".drain").wait_for(state="hidden")
     await page.wait_for_selector("#drawer .verbs button:has-text('Drain')")
+    assert await page.evaluate("document.activeElement.closest('#drawer') !== null"), "the keyboard goes on from there"
     await page.evaluate("sessionStorage.clear()")
 
 

@@ -29,7 +29,7 @@ async def app_of_its_own(html: str) -> AsyncIterator[str]:
     app.router.add_get("/", page)
     runner = await serve(app, host="127.0.0.1", port=0)
     try:
-        yield f"http://127.0.0.1:{runner.addresses[0][1]}/"
+        yield f"http://127.0.0.1:{runner.port}/"
     finally:
         await runner.cleanup()
 

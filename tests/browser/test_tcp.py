@@ -63,8 +63,9 @@ async def test_a_call_without_any_udp(browser: BrowserContext, road: Road) -> No
         await person.sees_and_hears(frames=60, packets=120)
         assert await protocols(person) == ["tcp", "tcp"]
         assert person.problems == []
-    assert await metric(road, "sluice_sfu_media_tcp_connections 4.0")
-    drops = (await road.counters()).drops
+    counters = await road.counters()
+    assert counters["tcp_connections"] >= 4, "a browser may keep more than one for each of its connections"
+    drops = counters.drops
     assert not {reason for reason in drops if reason.startswith("stream-") and drops[reason]}
 
 

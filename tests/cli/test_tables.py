@@ -49,7 +49,7 @@ def decisions() -> RenderableType:
     return records_table((ScalingRecord(action=HOSTILE, reason=HOSTILE, node=HOSTILE, detail=HOSTILE),))
 
 
-@pytest.mark.parametrize(("table", "cells"), [(fleet(), 7), (players(), 3), (drains(), 4), (decisions(), 4)])
+@pytest.mark.parametrize(("table", "cells"), [(fleet(), 8), (players(), 3), (drains(), 4), (decisions(), 4)])
 def test_words_of_others_are_shown_as_they_are(table: RenderableType, cells: int) -> None:
     told = shown(table)
     assert told.count(SHOWN) == cells
@@ -70,7 +70,8 @@ def test_tables_fit_a_terminal_of_eighty_columns_and_keep_their_heads_whole() ->
     console.print(drains_table([report]))
     lines = [line.rstrip() for line in console.export_text().splitlines()]
     assert all(len(line) <= 80 for line in lines)
-    assert "SFU    status    load  players  rooms  in   out   version  drain" in lines
+    assert "SFU    status    load  players  rooms  in   out   version" in lines
+    assert "sfu-1: by kim@host, for 1 min 40 s, “release 7”, asks in 28 min 20 s, ends" in lines
     assert "SFU   version cause    outcome took      players cut asked last move in/out" in lines
     assert "sfu-1 local   operator empty   1 min 6 s 0       0   0     1 min 1 s 0/0" in lines
 

@@ -143,6 +143,19 @@ def test_a_programs_id_is_its_pods_name(name: str, setting: str) -> None:
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
+def test_each_pod_is_hardened_and_runs_as_the_images_user(name: str) -> None:
+    pod, container = pod_of(name), container_of(name)
+    assert f"USER {pod['securityContext']['runAsUser']}\n" in (DEPLOY / "Dockerfile").read_text()
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
 def test_selectors_find_the_pods_of_their_deployment(name: str) -> None:
     spec = of("Deployment", name)["spec"]
     labels = spec["template"]["metadata"]["labels"]

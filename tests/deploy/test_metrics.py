@@ -19,6 +19,7 @@ BOUNDED = {
     "part": "field of LoadParts",
     "peer": "player or sfu",
     "pool": "kind of pool",
+    "port": "players or http",
     "reason": "words of the source",
     "side": "producers or consumers",
     "stage": "stages of a launch",
@@ -28,7 +29,7 @@ BOUNDED = {
     "verb": "CommandVerb, whoami or read",
     "version": "one a process, or MAX_VERSIONS at routers",
     "what": "producers or consumers",
-    "why": "NotPlaceable",
+    "why": "NotPlaceable, Short",
 }
 """Every label there is, and what bounds its values. Add yours with the reason why it can't grow."""
 DOCS = (Path(__file__).parents[2] / "docs" / "seeing.md").read_text(encoding="utf-8")

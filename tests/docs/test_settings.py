@@ -13,6 +13,7 @@ from control.core.scaling_settings import ScalingSettings
 from router.config import RouterConfig
 from router.core.selector.node_selector import NodeSelector
 from sfu.config import SfuConfig
+from shared.front.settings import FrontSettings
 from tests.docs.pages import ROOT
 
 TABLES = {
@@ -21,6 +22,7 @@ TABLES = {
     ("placement", "RouterConfig"): (RouterConfig, 3),
     ("placement", "NodeSelector"): (NodeSelector, 6),
     ("pools", "CommonPool"): (CommonPool, 2),
+    ("security", "FrontSettings"): (FrontSettings, 1),
     ("pools", "MadePool"): (MadePool, 4),
 }
 """Page and class -> the class, and how many of its settings the page has at least."""
@@ -58,7 +60,9 @@ def same(cell: str, default: object) -> bool:
         return bool(default == WORDS[cell])
     if isinstance(default, int | float):
         return float(cell) == float(default)
-    return default == () or cell == str(default)
+    if isinstance(default, tuple):
+        return default == () or cell == "`, `".join(default)
+    return cell == str(default)
 
 
 @pytest.mark.parametrize(("page", "name"), TABLES, ids="-".join)

@@ -8,7 +8,7 @@ import re
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import aiohttp
@@ -36,13 +36,16 @@ class SfuProcess:
         self._reader = asyncio.create_task(self._read())
 
     @classmethod
-    async def start(cls, *, sfu: str = "sfu-t", routers: list[str] | None = None, **settings: object) -> SfuProcess:
+    async def start(
+        cls, *, sfu: str = "sfu-t", routers: list[str] | None = None, before: Sequence[str] = (), **settings: object
+    ) -> SfuProcess:
+        """`before`: a program that starts it, such as `prlimit`."""
         flags = {"sfu": sfu, "ws-port": 0, "udp-port": 0, "http-port": 0, "announced-ip": "127.0.0.1", **settings}
         arguments = [part for name, value in flags.items() for part in (f"--{name.replace('_', '-')}", str(value))]
         for router in routers or ["ws://127.0.0.1:9"]:
             arguments += ["--routers", router]
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "sfu", *arguments,
+            *before, sys.executable, "-m", "sfu", *arguments,
             stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE,
             env={**os.environ, "SLUICE_SECRET": SECRET},
         )  # fmt: skip

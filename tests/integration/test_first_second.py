@@ -24,6 +24,7 @@ COMMANDS = {
     "router": ["router", "--ws-port", "0", "--http-port", "0", "--redis", NO_REDIS],
     "control": ["control", "--http-port", "0", "--redis", NO_REDIS],
 }
+BOTS = ["bots", "--bots", "500", "--routers", "ws://127.0.0.1:9"]
 HEAVY = ("aiohttp", "aiortc", "asyncio", "av", "cyclopts", "msgspec", "redis", "rich", "uvloop", "websockets")
 SHARE = ("unshare", "--pid", "--fork", "--kill-child", "--")
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="a PID namespace needs root")
@@ -31,7 +32,7 @@ as_root = pytest.mark.skipif(os.geteuid() != 0, reason="a PID namespace needs ro
 
 def commanded(name: str, place: Path) -> list[str]:
     """The program, as a container starts it."""
-    command = python("cli", *COMMANDS[name])
+    command = python("cli", *COMMANDS.get(name, BOTS))
     if name == "control":
         (place / "scaling.toml").write_text(SCALING)
         command += ["--scaling", str(place / "scaling.toml")]
@@ -101,12 +102,16 @@ def soft_limit_of_files(pid: int) -> int:
     return int(next(line for line in limits if line.startswith("Max open files")).split()[3])
 
 
-@pytest.mark.parametrize(("name", "ready"), [("sfu", "[sfu] ready"), ("router", "[router] up")])
-def test_a_soft_limit_of_open_files_is_raised_at_start(name: str, ready: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "ready", "told"),
+    [("sfu", "[sfu] ready", 1), ("router", "[router] up", 1), ("control", "[scale] up", 0), ("bots", "[bots] ", 1)],
+)
+def test_a_soft_limit_of_open_files_is_raised_at_start(name: str, ready: str, told: int, tmp_path: Path) -> None:
+    """Those that hold players' connections say when it is too low for as many as are set."""
     with started(["prlimit", "--nofile=256:1024", *commanded(name, tmp_path)], tmp_path) as process:
         deadline = time.monotonic() + STARTS_WITHIN_S
         while ready not in (log := (tmp_path / "log").read_text()):
             assert time.monotonic() < deadline, log
             time.sleep(0.05)
         assert soft_limit_of_files(process.pid) == 1024
-        assert log.count("1024 open files are allowed") == 1
+        assert log.count("1024 open files are allowed") == told

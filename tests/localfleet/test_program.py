@@ -34,7 +34,7 @@ asyncio.run(main())
 async def stranger() -> AsyncIterator[int]:
     """Another fleet's router, ready, on a port."""
     runner = await serve(make_app(ready=lambda: True, registry=CollectorRegistry()), host="127.0.0.1", port=0)
-    yield runner.addresses[0][1]
+    yield runner.port
     await runner.cleanup()
 
 

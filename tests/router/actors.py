@@ -10,7 +10,7 @@ import secrets
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -221,8 +221,10 @@ class Sfu:
 class RouterProcess:
     """`python -m router` as a real process on free ports."""
 
-    def __init__(self, router: str, *, redis: str, fleet: str, **settings: Any) -> None:
-        """Start it; `wait_up` before using it, so that several start at the same time."""
+    def __init__(
+        self, router: str, *, redis: str, fleet: str, before: Sequence[str] = (), stderr: Any = None, **settings: Any
+    ) -> None:
+        """Start it; `wait_up` before using it, so that several start at the same time. `before`: as `prlimit`."""
         values = {"router": router, "redis": redis, "fleet": fleet, "ws_port": 0, "http_port": 0, "secret": SECRET}
         flags = []
         for name, value in (
@@ -231,8 +233,8 @@ class RouterProcess:
             flag = "--" + name.replace("_", "-")
             flags += [flag] if value is True else [flag, str(value)]
         environment = {key: value for key, value in os.environ.items() if not key.startswith("SLUICE_")}
-        command = [sys.executable, "-m", "router", *flags]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, env=environment)
+        command = [*before, sys.executable, "-m", "router", *flags]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, stderr=stderr)
         self.ws = self.http = ""
 
     def wait_up(self) -> RouterProcess:

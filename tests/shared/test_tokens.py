@@ -189,3 +189,19 @@ def test_a_token_that_begins_in_the_future_is_refused_and_the_clock_is_named(ahe
 def test_two_sfu_tokens_of_one_second_are_not_the_same() -> None:
     claims = SfuClaims(sfu="s", room="r", player="p", identity="i")
     assert issue(claims, secret=SECRET, now_at=1.0, ttl_s=60) != issue(claims, secret=SECRET, now_at=1.0, ttl_s=60)
+
+
+def test_while_a_key_is_replaced_both_are_accepted_and_the_first_signs() -> None:
+    old, new = "the old key of the fleet, 32 bytes", "the new key of the fleet, 32 bytes"
+    both = f"{new}\n{old}\n"
+    check_secret(both)
+    by_old, by_both = make(secret=old), make(secret=both)
+    assert verify(PlayerClaims, by_old, secret=both, now_at=NOW) == verify(
+        PlayerClaims, by_both, secret=new, now_at=NOW
+    )
+    for token, secret in ((by_old, new), (by_both, old), (make(secret="another key, as long as it must be."), both)):
+        with pytest.raises(BadToken) as no:
+            verify(PlayerClaims, token, secret=secret, now_at=NOW)
+        assert no.value.reason == "forged"
+    with pytest.raises(BadSetting):
+        check_secret(f"{new}\nshort")

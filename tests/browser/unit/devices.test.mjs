@@ -100,6 +100,7 @@ test("when a device is plugged in again, it is published again, once", async (t)
   await player.replaceTrack(publication, new Track());
 });
 
+// Firefox: https://github.com/Hubs-Foundation/hubs/pull/3543
 test("a browser that does not say so of the track says it by the list of devices", async (t) => {
   const other = new Track("Built-in microphone");
   const { track, told, hardware } = talking(t, async () => other);

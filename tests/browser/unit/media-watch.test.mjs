@@ -31,6 +31,13 @@ test("what is sent needs one publish connection, what is watched a connection to
   assert.deepEqual(unmet({ shown: [shown({ shownFrom: "a" })], links: [link({ subscribes: "connected" })] }), []);
 });
 
+// https://github.com/livekit/livekit/issues/2046
+test("one connection says nothing of the other: what is sent may arrive while nothing comes back", () => {
+  const links = [link({ publishes: "connected", subscribes: "connecting" })];
+  const { unmet } = needsOf({ sends: true, shown: [shown({ switchingTo: "a" })], links });
+  assert.deepEqual([...unmet], ["receive a"]);
+});
+
 test("in a move the old copy is enough, and a lost one is not", () => {
   const links = [link({ subscribes: "connected" }), link({ sfu: "b", subscribes: "connecting" })];
   const unmet = (facts) => [...needsOf({ sends: false, shown: [shown(facts)], links }).unmet];

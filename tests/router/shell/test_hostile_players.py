@@ -137,7 +137,7 @@ async def test_a_full_router_says_503_and_unknown_paths_404(router: Router, sfu:
     with pytest.raises(InvalidStatus) as refused:
         await connect(f"{ws}/elsewhere")
     assert refused.value.response.status_code == 404
-    crowd = [await Player.open(ws) for _ in range(router.state.config.max_players)]
+    crowd = [await Player.join(ws, "room", f"p{n}") for n in range(router.state.config.max_players)]
     with pytest.raises(InvalidStatus) as refused:
         await connect(f"{ws}/player")
     assert refused.value.response.status_code == 503

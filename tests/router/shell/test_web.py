@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -12,11 +13,13 @@ import pytest
 from router.core.assignment import PlacementReason
 from router.shell.pages import Pages
 from router.shell.router import Router
+from shared.front.settings import FrontSettings
 from shared.messages import player
 from shared.records import Presence, RoomPlacement
 from shared.tokens import PlayerClaims, verify
 from tests.fakes.store import FakeStore
 from tests.router.actors import SECRET, Player, Sfu, until
+from tests.router.conftest import config
 
 
 @pytest.fixture
@@ -171,6 +174,22 @@ def test_pages_of_the_package_are_served(pages: Pages, path: str) -> None:
 )
 def test_nothing_else_is(pages: Pages, path: str) -> None:
     assert pages.find(path) is None
+
+
+@pytest.mark.parametrize("listed", [(), ("https://app.example.org", "*", "null")])
+async def test_no_page_may_put_ours_into_a_frame_but_those_of_a_listed_origin_and_the_fleet_page_never(
+    store: FakeStore, listed: tuple[str, ...]
+) -> None:
+    router = Router(config(front=FrontSettings(allowed_origins=listed)), store, rng=random.Random(1))
+    await router.start()
+    async with aiohttp.ClientSession(router.state.announced_http) as http:
+        call, fleet = (await http.get("/")).headers, (await http.get("/fleet.html")).headers
+    assert fleet["X-Frame-Options"] == "DENY"
+    assert fleet["Content-Security-Policy"].endswith("frame-ancestors 'none'")
+    assert call.get("X-Frame-Options") == (None if listed else "DENY")
+    allowed = "https://app.example.org" if listed else "'none'"
+    assert call["Content-Security-Policy"].endswith(f"frame-ancestors {allowed}")
+    await router.stop()
 
 
 async def test_who_has_no_media_is_told_to_operators(router: Router, http: aiohttp.ClientSession, sfu: Sfu) -> None:

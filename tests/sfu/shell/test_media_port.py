@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 import pytest
+import uvloop
 
 from sfu.core.ice_lite import IceDrop
 from sfu.plane.api import Address, ConsumerFlowing, ConsumerSpec, Event, ProducerCodec, ProducerFlowing, ProducerSpec
@@ -646,3 +647,15 @@ async def test_a_peer_that_sends_media_but_no_checks_stays(sfu: Sfu, monkeypatch
 
     await until(silent_is_gone)
     assert talking.ended == []
+
+
+def test_what_the_readable_plane_has_to_do_at_once_is_scheduled_on_uvloop_too() -> None:
+    """There a timer of no delay has no time of its own."""
+
+    async def play() -> None:
+        async with running(Sfu(plane=PlaneKind.REFERENCE)) as sfu:
+            sfu.port.plane.next_deadline = lambda: 0.0  # type: ignore[method-assign]
+            sfu.port._schedule()
+            sfu.port._schedule()
+
+    uvloop.run(play())

@@ -106,8 +106,9 @@ async def test_the_same_host_and_port_is_another_address_by_udp() -> None:
         (framed(b"x"), StreamEnd.NO_CHECK),
         (b"GET / HTTP/1.1\r\n\r\n", StreamEnd.BAD_FRAME),
         (b"\xff\xff" + bytes(100), StreamEnd.BAD_FRAME),
+        (bytes(100_000), StreamEnd.NO_CHECK),
     ],
-    ids=["DTLS", "media", "no STUN", "short", "HTTP", "65535"],
+    ids=["DTLS", "media", "no STUN", "short", "HTTP", "65535", "empty frames"],
 )
 async def test_a_stranger_that_shows_no_check_is_cut_off_at_once(sent: bytes, end: StreamEnd) -> None:
     async with running(Sfu(tcp=True)) as sfu:

@@ -8,6 +8,7 @@ import subprocess
 import pytest
 
 from shared.host.child import python
+from shared.host.files import OTHERS, share_files
 
 ASKED = """
 import json, logging, resource, sys
@@ -15,7 +16,7 @@ from shared.host.files import allow_open_files
 logging.basicConfig(stream=sys.stderr, format="%(message)s")
 soft, hard, players = (int(word) for word in sys.argv[1:])
 resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-allowed = allow_open_files(logging.getLogger("t"), tag="sfu", max_players=players)
+allowed = allow_open_files(logging.getLogger("t"), tag="sfu", most=players)
 print(json.dumps([allowed, *resource.getrlimit(resource.RLIMIT_NOFILE)]))
 """
 
@@ -38,3 +39,12 @@ def test_a_hard_limit_too_low_for_the_most_players_is_told_in_one_line_with_the_
     assert log.count("\n") == 1
     assert log.startswith("[sfu] 1024 open files are allowed: enough for about 960 players, and max_players=2000")
     assert "nofile=2064" in log
+
+
+@pytest.mark.parametrize("limit", [64, 100, 256, 1024, 20_000, 1 << 20])
+def test_all_that_ports_may_have_fits_into_the_files_that_are_allowed(limit: int) -> None:
+    shares = share_files(limit)
+    together = shares.players + shares.http + shares.media + 2 * shares.narrow
+    assert min(shares.players, shares.http, shares.media, shares.narrow) >= 1
+    assert together <= max(8, limit - OTHERS)
+    assert share_files(-1).players > 1_000_000

@@ -26,6 +26,7 @@ from shared.rtc.sdp import (
     parse,
     refusal,
     rtx,
+    tcp_candidate,
     vp8,
     write,
 )
@@ -206,3 +207,12 @@ def test_mutated_real_descriptions_raise_nothing_else(text: str, seed: int, edit
             case _:
                 characters.insert(place, rng.choice("0123456789 :;=/-"))
     parse_or_refuse("".join(characters))
+
+
+def test_a_tcp_candidate_says_who_connects_and_comes_after_those_of_udp() -> None:
+    over_udp, over_tcp = host_candidate("127.0.0.1", 5000, index=7), tcp_candidate("127.0.0.1", 5001)
+    assert over_tcp.priority < over_udp.priority
+    section = MediaSection(kind="audio", mid="0", codecs=(opus(),), candidates=(over_udp, over_tcp))
+    text = write(describe([section], session_id="1", version=1))
+    assert f"a=candidate:t1 1 tcp {over_tcp.priority} 127.0.0.1 5001 typ host tcptype passive\r\n" in text
+    assert parse(text).media[0].candidates == (over_udp, over_tcp)

@@ -49,6 +49,7 @@ export class Drawer {
     paintBadge(p.name, this.sfu, { cordoned: row?.drained });
     p.gone.hidden = Boolean(row);
     p.body.hidden = !row;
+    const wasTold = document.activeElement === p.order;
     text(p.order, order?.text ?? "");
     data(p.order, { state: order?.state ?? null });
     if (!row) return;
@@ -63,6 +64,7 @@ export class Drawer {
     const held = document.activeElement;
     // A command that was given is no button any more: the keyboard goes on from what became of it.
     if (hadFocus && (!p.verbs.contains(held) || held.disabled)) p.order.focus({ preventScroll: true });
+    if (wasTold && !order?.text) (p.verbs.querySelector("button:enabled") ?? p.close).focus({ preventScroll: true });
     p.row = row;
     text(p.none, whyNone(row));
     p.facts.paint({

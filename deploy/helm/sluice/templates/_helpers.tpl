@@ -26,7 +26,7 @@ enableServiceLinks: false
 shareProcessNamespace: true
 securityContext:
   runAsNonRoot: true
-  runAsUser: 990
+  runAsUser: 10001
   seccompProfile: {type: RuntimeDefault}
 {{- with .root.Values.image.pullSecrets }}
 imagePullSecrets: {{ toJson . }}
