@@ -22,6 +22,8 @@ from shared.records import CommandVerb, Drain, DrainReport, RouterRecord, SfuSta
 from shared.roll_records import RollRecord, RollState
 from shared.store.store import Store
 
+pytestmark = pytest.mark.process  # it waits for seconds
+
 
 @dataclass
 class Fleet:
