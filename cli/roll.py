@@ -6,7 +6,7 @@ import asyncio
 import os
 import secrets
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 import aiohttp
@@ -150,8 +150,8 @@ async def _roll(
     *,
     secret: str,
 ) -> RollRecord:
-    async with AsyncExitStack() as stack:
-        name, token, kept = await stack.enter_async_context(_held(store))
+    async with _held(store) as held:
+        name, token, kept = held.name, held.token, held.kept
         now, seen = kept.at, await look(store)
         if kept.plan is not None and kept.plan.state in OPEN:
             plan = go_on(_same(kept.plan, settings), seen, now=now)
@@ -169,11 +169,22 @@ async def _roll(
                         "the roll stays where it is: 'sluice roll' goes on with it, 'sluice roll --abort' takes it back"
                     )
                     raise
+                finally:
+                    held.token = runner.token
+
+
+@dataclass(kw_only=True, slots=True)
+class HeldRoll:
+    """The roll, held by this command."""
+
+    name: str
+    token: int
+    kept: KeptRoll
 
 
 @asynccontextmanager
-async def _held(store: Store, *, force: bool = False) -> AsyncIterator[tuple[str, int, KeptRoll]]:
-    """Hold the roll: our name, our token, and what is kept of it. Raises `Refused` while another command does.
+async def _held(store: Store, *, force: bool = False) -> AsyncIterator[HeldRoll]:
+    """Hold the roll. Raises `Refused` while another command does.
 
     A command that was killed has not renewed its lease; the end of that is waited for.
     """
@@ -194,12 +205,12 @@ async def _held(store: Store, *, force: bool = False) -> AsyncIterator[tuple[str
         step(f"{who} was killed while it held the roll: waiting {holder.left_s:.0f} s for its lease to end")
         await asyncio.sleep(holder.left_s + 0.1)
         term = await store.take_roll(name)
-    token = term.leader.token
+    held = HeldRoll(name=name, token=term.leader.token, kept=await store.read_roll())
     try:
-        yield name, token, await store.read_roll()
+        yield held
     finally:
         try:
-            await store.release_roll(name, token)
+            await store.release_roll(name, held.token)
         except SluiceError:
             step("the roll could not be given back; it is free when its lease has ended")
 
@@ -267,7 +278,8 @@ def _platform(plan: RollRecord, where: Where) -> RollPlatform:
 
 async def _abort(store: Store) -> RollRecord:
     """Take over, lift what can be lifted, and say what can't."""
-    async with _held(store, force=True) as (name, token, kept):
+    async with _held(store, force=True) as held:
+        name, token, kept = held.name, held.token, held.kept
         if kept.plan is None or kept.plan.state not in OPEN:
             raise Refused("no-roll", "no roll goes on or is paused")
         plan = aborted(kept.plan, now=kept.at)

@@ -109,6 +109,10 @@ class RollRecord(Record, frozen=True, kw_only=True):
     """Players that could not connect to the SFU they were sent to, since it began."""
     freezes: Int = 0
     """Gaps of moves beyond the bound, since it began."""
+    without_media: Int = 0
+    """Players whose media did not get through when it began or was gone on with."""
+    more_without_since_at: float = 0.0
+    """Since when there are more of them [Unix seconds by Redis' clock]; 0: there are not."""
     routers: tuple[RollRouter, ...] = ()
     steps: tuple[RollStep, ...] = ()
     extra: dict[str, Any] | None = None

@@ -34,23 +34,24 @@ class KeptRoll:
 class Rolls(Calls):
     """Reads and writes of the roll. Each write raises `Fenced` when another command has taken over."""
 
-    async def take_roll(self, command: str, *, force: bool = False) -> Term:
+    async def take_roll(self, command: str, *, force: bool = False, seen: int = 0) -> Term:
         """Take the lease if it is free; with `force` also from the command that holds it, whose writes end with that.
 
+        `seen`: a token that the new one must exceed, of before the server lost its data.
         Raises `WrongType` when a key holds something else.
         """
-        term = await self._take_roll(command)
+        term = await self._take_roll(command, seen)
         for _ in range(FORCE_TRIES if force and not term.mine else 0):
             held = term.leader
             await self._run("release_lease", [self.keys.roll_lease], held.controller, held.token)
             # Between the two its holder may renew it: then once more.
-            if (term := await self._take_roll(command)).mine:
+            if (term := await self._take_roll(command, seen)).mine:
                 break
         return term
 
-    async def _take_roll(self, command: str) -> Term:
+    async def _take_roll(self, command: str, seen: int) -> Term:
         keys = [self.keys.roll_lease, self.keys.roll_token]
-        mine, name, token, left_ms = await self._run("take_lease", keys, command, 0, round(ROLL_LEASE_S * 1000), 0)
+        mine, name, token, left_ms = await self._run("take_lease", keys, command, 0, round(ROLL_LEASE_S * 1000), seen)
         return Term(bool(mine), leader(name, token, left_ms))
 
     async def put_roll(self, command: str, token: int, plan: RollRecord, *, rolled_next: Iterable[str] = ()) -> None:

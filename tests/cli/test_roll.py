@@ -22,6 +22,8 @@ from shared.records import CommandVerb, Drain, DrainReport, RouterRecord, SfuSta
 from shared.roll_records import RollRecord, RollState
 from shared.store.store import Store
 
+pytestmark = pytest.mark.process  # it waits for seconds
+
 
 @dataclass
 class Fleet:
@@ -175,6 +177,20 @@ async def test_a_command_that_is_cut_off_is_gone_on_with(
     assert "was killed while it held the roll" in said
     assert (await it.plan()).interruptions == 1
     assert sorted(it.states) == ["a-v2", "b-v2"]
+
+
+async def test_a_redis_that_loses_its_data_is_given_the_plan_again(it: Fleet) -> None:
+    it.stays = {"a"}
+    rolling = asyncio.create_task(it.roll())
+    await it.until("draining")
+    for key in (it.store.keys.roll, it.store.keys.roll_lease, it.store.keys.roll_token, it.store.keys.roll_next):
+        await it.store._send("lose", "DEL", key)
+    await it.until("draining")
+    it.stays = set()
+    async with asyncio.timeout(60):
+        assert await rolling == 0
+    assert (await it.plan()).state == RollState.DONE
+    assert (await it.store.read_roll()).holder is None, "the lease was given back"
 
 
 async def test_a_second_command_is_refused_and_may_look_or_take_back(

@@ -63,6 +63,7 @@ def advance(plan: RollRecord, seen: RollSeen, *, now: float) -> RollRecord:
         plan,
         failed_connections=plan.failed_connections + seen.failed,
         freezes=plan.freezes + seen.freezes,
+        more_without_since_at=(plan.more_without_since_at or now) if seen.without_media > plan.without_media else 0.0,
         routers=advance_routers(plan.routers, seen, now=now),
     )
     steps = tuple(_step(step, seen, now=now) for step in plan.steps)
@@ -131,6 +132,8 @@ def go_on(plan: RollRecord, seen: RollSeen, *, now: float) -> RollRecord:
         steps=steps,
         routers=routers,
         interruptions=plan.interruptions + 1,
+        without_media=seen.without_media,
+        more_without_since_at=0.0,
     )
 
 

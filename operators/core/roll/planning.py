@@ -42,8 +42,10 @@ def make_plan(order: RollOrder, seen: RollSeen, *, roll: str, by: str, platform:
     old = sorted(sfu for sfu, each in seen.sfus.items() if _goes(sfu, each, order))
     if not old:
         raise Refused("nothing-to-roll", f"every SFU runs {version!r} already")
-    if busy := [spare for spare in order.spares if spare in seen.sfus]:
-        raise BadSetting(setting="--spare", detail=f"{busy[0]} runs already; a spare is started by the roll")
+    # One that carries the release is the spare of a roll whose plan was lost with Redis.
+    if busy := [spare for spare in order.spares if spare in seen.sfus and seen.sfus[spare].version != version]:
+        detail = f"{busy[0]} runs already, as release {seen.sfus[busy[0]].version!r}; end it with 'sluice drain' first"
+        raise BadSetting(setting="--spare", detail=detail)
     steps = _in_place(old, order.spares) if order.spares else _renamed(old, version, known=seen.sfus)
     known = seen.sfus
     return RollRecord(
@@ -54,13 +56,14 @@ def make_plan(order: RollOrder, seen: RollSeen, *, roll: str, by: str, platform:
         surge=min(order.surge, len(order.spares)) if order.spares else order.surge,
         warm_up_within_s=order.warm_up_within_s,
         began_at=now,
+        without_media=seen.without_media,
         routers=tuple(RollRouter(router=router) for router in sorted(seen.routers)) if order.routers else (),
         steps=tuple(
             RollStep(
                 old=gone,
                 new=new,
                 old_run=known[gone].run if gone in known else 0,
-                above=known[new].run if new in known else 0,
+                above=known[new].run - (new in order.spares) if new in known else 0,
             )
             for gone, new in steps
         ),

@@ -39,6 +39,8 @@ class RolledRouter:
     boot: str = ""
     silent: bool = False
     players: int = 0
+    without_media: int = 0
+    """Players of it whose media does not get through."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +55,11 @@ class RollSeen:
     """Players that could not connect to the SFU they were sent to, since the last look."""
     freezes: int = 0
     """Gaps of moves beyond the bound, since the last look."""
+
+    @property
+    def without_media(self) -> int:
+        """Players whose media does not get through, on all routers."""
+        return sum(each.without_media for each in self.routers.values())
 
     def newest_report(self, sfu: str) -> DrainReport | None:
         """The newest drain report under this id."""
@@ -97,4 +104,5 @@ def _router(heard: HeardRouter) -> RolledRouter:
         boot=record.boot,
         silent=heard.silent_for_s >= SILENT_AFTER_S,
         players=record.players,
+        without_media=record.without_media or 0,
     )

@@ -14,6 +14,8 @@ GONE_WITHIN_S = 10.0
 """A report that has not come so long after an SFU's end does not come."""
 ROUTER_WITHIN_S = 60.0
 """A router that is not back by then needs a person: it starts within seconds."""
+WITHOUT_MEDIA_S = 3.0
+"""A player that tries again for a moment is no reason."""
 FREEZE_MS = 500
 """A move with a longer gap counts as a freeze; a bound of the router's histograms. A move costs two frame times."""
 
@@ -28,6 +30,11 @@ def _all(plan: RollRecord, seen: RollSeen, *, now: float) -> Iterator[str]:
         yield f"{_players(seen.failed)} could not connect to the SFU they were sent to"
     if seen.freezes:
         yield f"{seen.freezes} moves had a gap of more than {FREEZE_MS} ms"
+    if plan.more_without_since_at and now - plan.more_without_since_at >= WITHOUT_MEDIA_S:
+        yield (
+            f"media does not get through for {_players(seen.without_media)}, "
+            f"and for {plan.without_media} when the roll was begun or gone on with"
+        )
     for router in plan.routers:
         if router.stage == RouterStage.RESTARTING and now - router.since_at > ROUTER_WITHIN_S:
             yield f"{router.router} is not back {span(now - router.since_at)} after it was told to start again"

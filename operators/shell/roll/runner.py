@@ -17,7 +17,7 @@ from operators.core.roll.seen import RollSeen, seen_of
 from operators.errors import NotApplied
 from operators.shell.operations import command, reader_token
 from operators.shell.roll.platform import RollPlatform
-from shared.errors import Refused, StoreUnavailable
+from shared.errors import Fenced, Refused, StoreUnavailable
 from shared.records import CommandVerb, RouterRecord
 from shared.roll_records import RollRecord, RollState
 from shared.store.store import Store
@@ -48,7 +48,8 @@ class RollRunner:
         self._session = session
         self._platform = platform
         self._name = name
-        self._token = token
+        self.token = token
+        """The one to give the lease back with; another one after Redis has lost its data."""
         self._secret = secret
         self._show = show
         self._health: dict[str, RouterHealth] = {}
@@ -75,11 +76,24 @@ class RollRunner:
         advance = follow if plan.platform == FOLLOW else machine.advance
         plan = advance(plan, seen, now=now)
         # First the plan, then the deed: a command that goes on after us must know what we may have begun.
-        await self._store.put_roll(self._name, self._token, plan, rolled_next=rolled_next(plan))
+        await self._write(plan)
         if plan.platform != FOLLOW:
             self._begin(plan)
         await self._show(plan, seen)
         return plan
+
+    async def _write(self, plan: RollRecord) -> None:
+        """Raises `Fenced` when another command has taken over. A server that has lost its data gets ours back."""
+        try:
+            await self._store.put_roll(self._name, self.token, plan, rolled_next=rolled_next(plan))
+        except Fenced as error:
+            if error.newest >= self.token:
+                raise
+            term = await self._store.take_roll(self._name, seen=self.token)
+            if not term.mine:
+                raise
+            self.token = term.leader.token
+            await self._store.put_roll(self._name, self.token, plan, rolled_next=rolled_next(plan))
 
     async def look(self) -> RollSeen:
         """The fleet now."""

@@ -129,6 +129,24 @@ def test_it_pauses_on_a_failed_connection_and_on_a_freeze(it: RollWorld, what: s
     assert report_of(it.roll, now=it.now).failed_connections + report_of(it.roll, now=it.now).freezes == 2
 
 
+def test_it_pauses_when_media_gets_through_for_fewer_players_than_before() -> None:
+    it = RollWorld("a", "b", routers=1)
+    it.routers["router-1"] = replace(it.routers["router-1"], without_media=1)
+    it.begin(routers=False)
+    it.look()
+    it.routers["router-1"] = replace(it.routers["router-1"], without_media=2)
+    it.look()
+    assert it.roll.state == RollState.RUNNING, "for a moment is no reason"
+    it.routers["router-1"] = replace(it.routers["router-1"], without_media=1)
+    it.look()
+    it.slow = {"a", "b"}
+    it.routers["router-1"] = replace(it.routers["router-1"], without_media=2)
+    paused(it, "does not get through for 2 players, and for 1 when")
+    it.go_on()
+    it.slow = set()
+    assert it.look_on().state == RollState.DONE
+
+
 def test_it_pauses_when_the_one_that_drains_dies(it: RollWorld) -> None:
     it.slow = {"a"}
     for _ in range(5):
@@ -289,8 +307,22 @@ def test_bad_settings_are_refused(it: RollWorld, order: dict[str, Any]) -> None:
 
 
 def test_a_spare_that_runs_already_is_refused(it: RollWorld) -> None:
-    with pytest.raises(BadSetting, match="b runs already"):
+    with pytest.raises(BadSetting, match="b runs already, as release 'v1'"):
         it.begin(spares=("b",))
+
+
+def test_a_spare_of_a_roll_whose_plan_was_lost_is_used_again() -> None:
+    it = RollWorld("a", "b")
+    it.begin(spares=("spare",))
+    it.slow = {"b"}
+    while it.roll.steps[1].stage != "draining":
+        it.look()
+    it.sfus["b"] = replace(it.sfus["b"], status=SfuStatus.ONLINE)
+    it.begin(spares=("spare",))
+    it.slow = set()
+    assert [(step.new, step.old) for step in it.roll.steps] == [("spare", "b"), ("b", "spare")]
+    assert it.look_on().state == RollState.DONE
+    assert {sfu: each.version for sfu, each in it.sfus.items()} == {"a": "v2", "b": "v2"}
 
 
 # --- taking it back ---
