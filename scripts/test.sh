@@ -20,9 +20,9 @@ install_what_is_missing() {
     scripts/install-peers.sh || echo "sluice: the foreign WebRTC stacks can't be installed; the tests with them will say so" >&2
 }
 
-# Process tests wait more than they compute: two lanes of them and a worker for unit tests fill two cores.
+# Process tests wait more than they compute: three lanes of them and a worker for unit tests fill two cores.
 case $tier in
-test) install_what_is_missing && set -- -n 3 -m "not slow" "$@" ;;
+test) install_what_is_missing && set -- -n 4 -m "not slow" "$@" ;;
 quick) set -- -n 3 -m "unit and not slow" "$@" ;;
 slow) set -- -m "slow or hypothesis" --hypothesis-profile=full "$@" ;;
 *) echo "test.sh: no tier $tier; there are test, quick and slow" >&2 && exit 2 ;;

@@ -25,6 +25,8 @@ TIERS = {
 }
 SLOW = (
     "tests/bench/relay/test_relay.py",
+    "tests/browser/test_no_media.py",
+    "tests/integration/test_bad_moments.py",
     "tests/integration/test_rehearse_chaos.py",
     "tests/integration/test_rehearse_scale.py",
     "tests/mutants/",
@@ -33,12 +35,14 @@ SLOW = (
 LANES = {
     "tests/browser/": "browsers",
     "tests/interop/": "browsers",
-    "tests/integration/test_controllers.py": "browsers",
+    "tests/integration/test_controllers.py": "waits",
+    "tests/integration/test_no_media.py": "waits",
+    "tests/integration/test_signalling_away.py": "waits",
     "tests/integration/test_sfu_drain.py": "browsers",
     "tests/integration/": "fleets",
 }
 """Tests of one lane run one after another on one worker: they share fleets, and three at once would want three cores.
-The first that fits counts. Controllers and drains make the lanes equally long: 150 s each on a quiet machine."""
+Those that wait for time-outs most of the time run next to them. The first that fits counts."""
 
 
 def tier_of(path: str) -> str:

@@ -73,6 +73,7 @@ def check_rolled(report: dict[str, object], *, sfus: int, kills: int) -> None:
     assert report["interruptions"] == kills
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("server", ["redis"], indirect=True)
 async def test_a_roll_whose_command_is_killed_replaces_every_sfu_and_evicts_nobody(server: list[str]) -> None:
     _, report, _ = await rehearse("roll", "--bots", "6", "--rooms", "2", "--kills", "1", *server)
